@@ -1,0 +1,82 @@
+# Everything starts here. `make help` lists the targets.
+#
+# Nothing but Python (3.11–3.13) and make is needed: uv is used where it is on the PATH, and
+# otherwise installed into a folder of its own. Environments come from uv.lock.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BOOTSTRAP := .venv-bootstrap
+UV := $(shell command -v uv 2>/dev/null || echo $(BOOTSTRAP)/bin/uv)
+RUN := $(UV) run --locked
+
+# Rooms without TensorFlow, clock or files carry 100 % branch coverage.
+PURE := */snugly/units.py,*/snugly/errors.py,*/snugly/findings.py,*/snugly/codes.py,*/snugly/graph/*,*/snugly/timeline/*,*/snugly/allocators/*,*/snugly/planning/*,*/snugly/guarding/policy.py
+
+# TensorFlow's versions that `make compat` adds to the one in uv.lock; their Python.
+COMPAT_VERSIONS := 2.16 2.18
+COMPAT_PYTHON := 3.11
+
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.PHONY: help
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+$(BOOTSTRAP)/bin/uv:
+	python3 -m venv $(BOOTSTRAP)
+	$(BOOTSTRAP)/bin/python -m pip install --quiet uv
+
+.PHONY: uv
+uv: $(if $(filter $(BOOTSTRAP)/%,$(UV)),$(BOOTSTRAP)/bin/uv)
+
+# Predict exits with 1 when a program does not fit, which is what the demo shows: that is success
+# here. Any other exit code is a failure.
+.PHONY: demo
+demo: uv  ## predict an example model on a Jetson Nano
+	@$(RUN) --no-default-groups --group cpu snugly predict examples/vgg16.py:build \
+	    --train --batch-size 32 --device jetson-nano || test $$? -eq 1
+
+.PHONY: test
+test: lint docs pytest  ## everything: lint, types, layers, docs, tests, coverage
+
+.PHONY: lint
+lint: uv  ## ruff, pyright, import-linter
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) pyright
+	$(RUN) lint-imports
+
+# A failing test leaves the coverage check out; both must pass.
+.PHONY: pytest
+pytest: uv  ## the tests, and 100 % branch coverage of the pure rooms
+	$(RUN) pytest --numprocesses auto --cov --cov-report=
+	$(RUN) coverage report --include='$(PURE)' --fail-under=100
+
+.PHONY: docs
+docs: uv  ## build the documentation into docs/_build; a warning is an error
+	$(RUN) sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
+
+.PHONY: accuracy
+accuracy: uv  ## predicted against measured; writes the table in the docs (long)
+	$(RUN) python -m tests.accuracy
+
+.PHONY: bench
+bench: uv  ## timings, with the peers beside us
+	@for script in benchmarks/*.py; do echo "== $$script"; $(RUN) python "$$script"; done
+
+.PHONY: compat
+compat: $(COMPAT_VERSIONS:%=compat-%)  ## the TensorFlow-facing tests on older versions
+
+.PHONY: compat-%
+compat-%: uv
+	$(UV) venv --quiet --allow-existing --python $(COMPAT_PYTHON) .venv-tensorflow-$*
+	$(UV) pip install --quiet --python .venv-tensorflow-$*/bin/python \
+	    --editable . --group test 'tensorflow-cpu==$*.*'
+	.venv-tensorflow-$*/bin/python -m pytest -m tensorflow
+
+.PHONY: format
+format: uv  ## let ruff put the code in order
+	$(RUN) ruff check --fix-only --quiet .
+	$(RUN) ruff format .
