@@ -1,0 +1,206 @@
+"""Every message code Snugly can print, with what it means and what to do.
+
+One registry, so that each code is used once, tested once, and has one page in the documentation
+(`docs/messages/`, written from here). The hundreds tell where a message comes from:
+
+    SNG0xx  how the command was called, its settings, the installation
+    SNG1xx  reading a program and predicting its memory
+    SNG2xx  devices and budgets
+    SNG6xx  running under a limit
+    SNG9xx  hazards of this machine, reported by `snugly doctor`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One message code: its title, what it means, and what to do about it."""
+
+    code: str
+    title: str
+    meaning: str
+    remedy: str
+
+
+_ALL: Final = (
+    Code(
+        "SNG001",
+        "Snugly itself failed",
+        "Something happened that Snugly did not expect. This is a defect in Snugly.",
+        "Run the command again with `--debug` and report what it prints, together with the output"
+        " of `snugly doctor`.",
+    ),
+    Code(
+        "SNG002",
+        "The command was called wrongly",
+        "An argument is missing, unknown, or cannot be combined with another.",
+        "`snugly COMMAND --help` lists the arguments and shows examples.",
+    ),
+    Code(
+        "SNG003",
+        "A setting cannot be used",
+        "A key under `[tool.snugly]` in pyproject.toml, or a `SNUGLY_*` variable, is unknown or has"
+        " a value that cannot be read.",
+        "Correct or remove the setting that the message names. Known settings are `memory`,"
+        " `device` and `output-format`.",
+    ),
+    Code(
+        "SNG004",
+        "A size cannot be read",
+        "A size of memory was given in a form that could mean nothing, or two things.",
+        "Write `512MiB` (1024-based), `2 GB` (1000-based), or a whole number of bytes.",
+    ),
+    Code(
+        "SNG005",
+        "A package is missing",
+        "The command needs a package that is not installed, most often TensorFlow. Snugly does not"
+        " bring TensorFlow along, because many people already have a build of it.",
+        "Install it: `pip install 'snugly[tensorflow]'`.",
+    ),
+    Code(
+        "SNG101",
+        "The program does not fit",
+        "Even the low end of the predicted peak is above what the device offers.",
+        "The hints below the message name changes that would make it fit, by prediction alone.",
+    ),
+    Code(
+        "SNG102",
+        "The program may not fit",
+        "The budget lies inside the range of the prediction: some runs would fit, some would not.",
+        "Treat it as not fitting, or measure it. The hints name changes that would surely fit.",
+    ),
+    Code(
+        "SNG103",
+        "A dimension is not known",
+        "The program has a dimension, such as the batch or the length of a sequence, that the"
+        " prediction depends on. Snugly asks for it; it never guesses.",
+        "Give `--batch-size N`, or `--dimension NAME=N` for any other.",
+    ),
+    Code(
+        "SNG104",
+        "The program was not found",
+        "The path does not exist, or the module or script has no such name.",
+        "Give a file (`model.keras`, a SavedModel folder, `model.tflite`) or `script.py:name`.",
+    ),
+    Code(
+        "SNG105",
+        "The program cannot be read",
+        "The file is damaged, or is not of the kind its name says.",
+        "Save the model again, or give the script that builds it as `script.py:name`.",
+    ),
+    Code(
+        "SNG106",
+        "The program carries code",
+        "The file contains Python code (a Lambda layer, for instance) that loading it would run."
+        " A model file is untrusted input, so Snugly does not run it unasked.",
+        "If you trust the file, allow it: `--allow-code`.",
+    ),
+    Code(
+        "SNG107",
+        "The program cannot be predicted",
+        "Snugly read the program, but something in it has a size that it cannot derive.",
+        "The message names the part. Please report it with a small example.",
+    ),
+    Code(
+        "SNG108",
+        "The program failed while it was built",
+        "The script or builder that was named raised an error of its own.",
+        "Run the script by itself first; the message names the line that failed.",
+    ),
+    Code(
+        "SNG201",
+        "The device is not known",
+        "The catalogue has no device of this name.",
+        "`snugly devices` lists all names. For a device that is not there, give its memory instead:"
+        " `--memory 4GiB`.",
+    ),
+    Code(
+        "SNG202",
+        "Two budgets were given",
+        "A budget is either a number of bytes or what a device offers, not both.",
+        "Give `--memory` or `--device`, not both.",
+    ),
+    Code(
+        "SNG203",
+        "No such GPU on this machine",
+        "The GPU that was asked for is not visible through NVIDIA's management library.",
+        "`snugly devices host` shows what is visible. Check the driver with `nvidia-smi`.",
+    ),
+    Code(
+        "SNG601",
+        "The memory limit was exceeded",
+        "A guarded computation asked for more memory than its limit allows and was refused.",
+        "Raise the limit, or make the computation smaller; the process can go on.",
+    ),
+    Code(
+        "SNG901",
+        "A oneDNN convolution segfaults when memory runs out",
+        "With oneDNN on (the default on x86), a convolution whose output cannot be allocated ends"
+        " the process with a segmentation fault (exit code 139) where TensorFlow should raise"
+        " ResourceExhaustedError. Seen with TensorFlow 2.21 on CPU.",
+        "Where memory is short, set `TF_ENABLE_ONEDNN_OPTS=0` before importing TensorFlow:"
+        " convolutions then raise an error that can be caught.",
+    ),
+    Code(
+        "SNG902",
+        "TensorFlow is not installed",
+        "Predicting Keras models and functions needs TensorFlow. Everything else works without.",
+        "`pip install 'snugly[tensorflow]'`, or install the build that suits your machine.",
+    ),
+    Code(
+        "SNG903",
+        "More than one build of TensorFlow is installed",
+        "Builds of TensorFlow install the same `tensorflow` folder and overwrite one another.",
+        "Uninstall all of them, then install one.",
+    ),
+    Code(
+        "SNG904",
+        "This version of TensorFlow has not been seen",
+        "Snugly is tested with TensorFlow 2.16 to 2.21. Other versions usually work; constants read"
+        " from TensorFlow's sources may differ.",
+        "Compare a prediction with a measured run before relying on it.",
+    ),
+    Code(
+        "SNG905",
+        "The container allows less memory than the machine has",
+        "A control group caps this process. When the cap is reached the kernel kills the process"
+        " (exit code 137) without an error from TensorFlow.",
+        "Plan with the cap, not with the machine's memory: `--device host` does.",
+    ),
+    Code(
+        "SNG906",
+        "TensorFlow's own memory figures are switched off",
+        'With `TF_ENABLE_ONEDNN_OPTS=0` and no BFC allocator, `get_memory_info("CPU:0")` raises'
+        " and the profiler records no allocations.",
+        "To measure on a CPU, set `TF_CPU_ALLOCATOR_USE_BFC=1` before importing TensorFlow.",
+    ),
+    Code(
+        "SNG907",
+        "Allocations on the GPU cannot be recorded",
+        "`TF_GPU_ALLOCATOR=cuda_malloc_async` emits no allocation events and does not follow the"
+        " allocator that predictions replay.",
+        "Unset `TF_GPU_ALLOCATOR` for recording and for predictions to apply.",
+    ),
+    Code(
+        "SNG908",
+        "A limit on address space breaks CUDA",
+        "`ulimit -v` (RLIMIT_AS) is set. CUDA reserves address space at twice the card's memory, so"
+        " GPU programs fail although memory is free.",
+        "`ulimit -v unlimited`; limit data instead (`ulimit -d`).",
+    ),
+    Code(
+        "SNG909",
+        "TensorFlow takes the whole GPU",
+        "Without memory growth TensorFlow reserves nearly all free memory of every visible GPU at"
+        " start, so tools such as nvidia-smi show a full card whatever the program needs.",
+        "Set `TF_FORCE_GPU_ALLOW_GROWTH=true` to see, and share, what is really used.",
+    ),
+)
+
+REGISTRY: Final = MappingProxyType({entry.code: entry for entry in _ALL})
+"""All codes, in order. The documentation and its test read this."""

@@ -1,0 +1,76 @@
+"""The public names: pinned, lazy, and free of TensorFlow, each proven in a fresh process."""
+
+import subprocess
+import sys
+
+import pytest
+
+import snugly
+
+SLOW = {"tensorflow", "keras", "numpy", "rich", "psutil", "pynvml"}
+"""Packages that importing snugly must not load."""
+
+
+def loaded_packages(code: str) -> set[str]:
+    """Top-level packages that a fresh interpreter has loaded after running the code."""
+    report = "import sys; print('LOADED', *{name.partition('.')[0] for name in sys.modules})"
+    run = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True
+    )
+    last = run.stdout.splitlines()[-1]
+    assert last.startswith("LOADED ")
+    return set(last.split()[1:])
+
+
+def command(*words: str) -> str:
+    return f"from snugly.cli import main\nassert main({list(words)!r}) == 0"
+
+
+def test_public_names_are_pinned():
+    assert sorted(snugly.__all__) == [
+        "Budget",
+        "Device",
+        "Finding",
+        "InputError",
+        "MemoryLimitExceeded",
+        "MissingDependencyError",
+        "Prediction",
+        "Size",
+        "SnuglyError",
+        "UnknownDeviceError",
+        "UnknownDimensionError",
+        "UnsafeProgramError",
+        "__version__",
+        "devices",
+        "predict",
+    ]
+
+
+def test_every_public_name_can_be_had():
+    for name in snugly.__all__:
+        assert getattr(snugly, name) is not None
+    assert dir(snugly) == sorted(snugly.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'predcit'"):
+        _ = snugly.predcit
+
+
+def test_importing_snugly_loads_nothing_slow():
+    assert not loaded_packages("import snugly") & SLOW
+
+
+def test_help_loads_nothing_slow():
+    assert not loaded_packages(command("--help")) & SLOW
+
+
+@pytest.mark.parametrize("words", [["devices"], ["devices", "host"], ["doctor"]])
+def test_commands_without_a_program_load_no_tensorflow(words):
+    assert not loaded_packages(command(*words)) & {"tensorflow", "keras"}
+
+
+def test_the_proof_above_can_fail():
+    # GIVEN code that does import one of them THEN it is seen
+    assert "keras" in loaded_packages("import sys, types; sys.modules['keras.layers'] = types")
+    assert "rich" in loaded_packages(command("devices"))
