@@ -1,0 +1,125 @@
+"""Say whether a program fits the memory of a device, before it runs.
+
+PROGRAM is a file (model.keras, a SavedModel folder, model.tflite) or `module:name` or
+`script.py:name`, where the name is a model, a function, or a builder without arguments.
+Nothing is run but the code that builds the model; no tensor of the program is allocated.
+
+Exit codes: 0 it fits, or no budget was given; 1 it does not fit, or may not; 2 bad input.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from snugly.cli.parser import JSON, CommandParser, add_output_format, chosen_output_format
+from snugly.config import load_settings
+from snugly.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from snugly.predicting import Prediction
+
+EXAMPLES = """\
+examples:
+  snugly predict train.py:model --train --batch-size 32 --device jetson-nano
+  snugly predict package.models:build --batch-size 8 --memory 4GiB
+  snugly predict model.keras --batch-size 1 --dimension sequence=512
+  snugly predict saved_model/ --batch-size 1 --device host --output-format json
+
+`snugly devices` lists the names for --device.
+"""
+
+RUNTIMES = ("tensorflow", "xla", "litert", "xnnpack", "micro")
+
+
+def add_arguments(parser: CommandParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("program", metavar="PROGRAM", help="a file, module:name or script.py:name")
+    parser.add_argument("--batch-size", type=_count, metavar="N", help="examples in one step")
+    parser.add_argument("--train", action="store_true", help="predict a training step")
+    budget = parser.add_mutually_exclusive_group()
+    budget.add_argument("--memory", metavar="SIZE", help="the budget: 4GiB, 512MiB, 2 GB, …")
+    budget.add_argument("--device", metavar="NAME", help="what this device offers is the budget")
+    parser.add_argument(
+        "--runtime",
+        choices=RUNTIMES,
+        default=None,
+        help="what runs the program (default: tensorflow, litert for .tflite)",
+    )
+    parser.add_argument(
+        "--dimension",
+        dest="dimensions",
+        action="append",
+        type=_dimension,
+        default=[],
+        metavar="NAME=N",
+        help="the size of a dimension the program leaves open; may be repeated",
+    )
+    parser.add_argument(
+        "--allow-code", action="store_true", help="let a model file run code it carries"
+    )
+    add_output_format(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from snugly.devices import budget_for
+    from snugly.reporting.json import print_json
+    from snugly.reporting.prediction import draw_prediction, prediction_data
+    from snugly.reporting.terminal import show
+
+    memory, device = _chosen_budget(arguments)
+    budget_for(memory, device)  # refuses a bad budget in milliseconds, before TensorFlow loads
+    prediction = _predict(arguments, memory, device)
+    if chosen_output_format(arguments) == JSON:
+        print_json(prediction_data(prediction))
+    else:
+        show(draw_prediction(prediction))
+    return 0 if prediction.verdict in {"fits", None} else 1
+
+
+def _predict(arguments: argparse.Namespace, memory: Any, device: Any) -> Prediction:
+    import snugly
+
+    return snugly.predict(
+        arguments.program,
+        batch_size=arguments.batch_size,
+        training=arguments.train,
+        memory=memory,
+        device=device,
+        runtime=arguments.runtime,
+        dimensions=dict(arguments.dimensions),
+        allow_code=arguments.allow_code,
+    )
+
+
+def _chosen_budget(arguments: argparse.Namespace) -> tuple[Any, str | None]:
+    """The budget of the command line, else that of the settings."""
+    if arguments.memory is not None or arguments.device is not None:
+        return arguments.memory, arguments.device
+    settings = load_settings()
+    return settings.memory, settings.device
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise UsageError(
+            f"--batch-size must be a whole number, not {text!r}", hint="write --batch-size 32"
+        ) from None
+    if number < 1:
+        raise UsageError(
+            f"--batch-size must be at least 1, not {number}", hint="write --batch-size 32"
+        )
+    return number
+
+
+def _dimension(text: str) -> tuple[str, int]:
+    name, separator, size = text.partition("=")
+    if not (name and separator and size.isdecimal() and int(size) > 0):
+        raise InputError(
+            f"cannot read the dimension {text!r}", hint="write --dimension sequence=512"
+        )
+    return name, int(size)
