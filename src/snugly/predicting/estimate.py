@@ -1,0 +1,100 @@
+"""Replay a program's life through its allocator, several times over: building, first step, further steps.
+
+The allocator's peak depends on its history. Weights leave gaps where their initializers worked, slots get whatever
+chunk is free, and no two steps run in the same order. So the peak is not one number: each life gives one, all of them
+together a distribution.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from snugly.allocators.bfc import BfcAllocator
+from snugly.graph import Graph
+from snugly.predicting.schedule import Plan, Schedule, simulate
+
+# Steps of one life: the first, in which slots still share buffers, and those after it. Peaks level off after a few.
+STEPS = 6
+# So many operations are simulated in all, in at least FEWEST and at most MOST lives: small graphs get many lives.
+OPERATIONS = 300_000
+FEWEST_LIVES, MOST_LIVES = 2, 16
+
+
+@dataclass(slots=True)
+class Estimate:
+    """What several lives came to."""
+
+    # Peak while the weights are made, before any step; then for each life the peak of each step.
+    building: int = 0
+    lives: list[list[int]] = field(default_factory=list)
+    schedules: list[Schedule] = field(default_factory=list)
+
+    def highest(self) -> list[int]:
+        """Of each life, the highest step after the first."""
+        return sorted(max(peaks[1:] or peaks) for peaks in self.lives)
+
+
+def estimate(graph: Graph, make_allocator: Callable[[], BfcAllocator], *, workers: int = 2, seed: int = 0) -> Estimate:
+    """Play as many lives as the size of the graph allows. The same graph gives the same answer."""
+    plan = Plan(graph)
+    result = Estimate()
+    draw = random.Random(seed)
+    steps = STEPS if len(graph.operations) * STEPS * FEWEST_LIVES <= 4 * OPERATIONS else 3
+    count = max(FEWEST_LIVES, min(MOST_LIVES, OPERATIONS // (steps * max(1, len(graph.operations)))))
+    for _ in range(count):
+        allocator = make_allocator()
+        handles = _build(graph, allocator)
+        result.building = max(result.building, allocator.peak_bytes_in_use)
+        peaks: list[int] = []
+        for turn in range(steps):
+            allocator.peak_bytes_in_use = allocator.bytes_in_use
+            schedule = simulate(plan, draw.randrange(1 << 62), workers, first=turn == 0)
+            handles = _step(graph, schedule, handles, allocator)
+            peaks.append(allocator.peak_bytes_in_use)
+        result.lives.append(peaks)
+        result.schedules.append(schedule)
+    return result
+
+
+def _build(graph: Graph, allocator: BfcAllocator) -> list[int]:
+    """Make everything resident; the handle of each, -1 for those that share another's or have no bytes."""
+    handles: list[int] = []
+    for resident in graph.resident:
+        size = graph.tensors[resident.tensor].bytes
+        if not size or resident.shares is not None:
+            handles.append(-1)
+            continue
+        scratch = [_allocate(allocator, size) for _ in range(resident.scratch)]
+        handles.append(_allocate(allocator, size))
+        for handle in reversed(scratch):
+            allocator.free(handle)
+    return handles
+
+
+def _step(graph: Graph, schedule: Schedule, handles: list[int], allocator: BfcAllocator) -> list[int]:
+    """One step; the handles of what is resident after it."""
+    live: dict[int, int] = dict(enumerate(handles))
+    for buffer, tensor in enumerate(graph.inputs, start=len(handles)):
+        size = graph.tensors[tensor].bytes
+        if size:
+            live[buffer] = _allocate(allocator, size)
+    allocate, free = allocator.allocate, allocator.free
+    for buffer, size in schedule.events:
+        if size >= 0:
+            live[buffer] = allocate(size)  # type: ignore[assignment]  # the allocator is not limited here
+        else:
+            free(live.pop(buffer))
+    kept = [live.get(buffer, -1) for buffer in schedule.resident]
+    keep = set(kept)
+    for handle in live.values():
+        if handle >= 0 and handle not in keep:
+            free(handle)
+    return kept
+
+
+def _allocate(allocator: BfcAllocator, size: int) -> int:
+    handle = allocator.allocate(size)
+    assert handle is not None, "the allocator of an estimate has no limit that a program could reach"
+    return handle

@@ -1,0 +1,60 @@
+"""Prediction: what `snugly.predict` gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from snugly.units import Size
+
+if TYPE_CHECKING:
+    from snugly.devices import Budget
+
+Verdict = Literal["fits", "does-not-fit", "uncertain"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTensor:
+    """A tensor that is live at the peak."""
+
+    bytes: Size
+    kind: str
+    op: str
+    layer: str | None = None
+    line: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """How much memory one step of a program takes, with a range, before it has run.
+
+    `peak` is the allocator's peak over all tensors of the process, what is resident and one step; `low` and `high` hold
+    the measured peak 95 times in 100. `requested` is the peak of the bytes asked for, without the allocator's waste,
+    and `parts` says what it is made of.
+    """
+
+    program: str
+    training: bool
+    peak: Size
+    low: Size
+    high: Size
+    requested: Size
+    resident: Size
+    parts: Mapping[str, Size]
+    tensors: Sequence[LiveTensor]
+    budget: Budget | None = None
+    peak_where: str | None = None
+    suggestions: Sequence[str] = field(default_factory=tuple)
+    notes: Sequence[str] = field(default_factory=tuple)
+    tensorflow: str | None = None
+    elapsed: float = 0.0
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the whole range lies below the budget, above it, or around it."""
+        if self.budget is None:
+            return None
+        if self.high <= self.budget.bytes:
+            return "fits"
+        return "does-not-fit" if self.low > self.budget.bytes else "uncertain"

@@ -1,0 +1,145 @@
+"""ConcreteFunction → the GraphDef that TensorFlow would run: after Grappler, with every shape inferred.
+
+Nothing runs but Grappler itself (which folds small constants). Variables become handles with a known shape, so
+that shapes follow from them; their values are never touched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
+GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
+
+
+@dataclass(frozen=True, slots=True)
+class Optimised:
+    """What runs, and how to find its ends again."""
+
+    graph_def: Any
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A library function's body: its graph, its arguments' nodes, its results' tensors."""
+
+    graph_def: Any
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+
+
+def optimise(function: Any, *, device: str = CPU) -> Optimised:
+    """Grappler's answer for a traced function, all of it on one device."""
+    from tensorflow.python.framework import dtypes
+
+    graph = function.graph
+    graph_def = graph.as_graph_def()
+    handles = _resource_shapes(graph)
+    for node in graph_def.node:
+        if node.name in handles:
+            as_variable(node, *handles[node.name])
+    outputs = tuple(output.name for output in graph.outputs if output.dtype != dtypes.resource)
+    fetches = [*outputs, *(operation.name for operation in graph.control_outputs)]
+    return Optimised(with_shapes(_run_grappler(graph_def, fetches, device)), outputs)
+
+
+def optimise_signature(signature: Any, *, device: str = CPU) -> Optimised:
+    """The same for a signature of a SavedModel."""
+    return Optimised(with_shapes(_run_grappler(signature.graph_def, signature.fetches, device)), signature.fetches)
+
+
+def _run_grappler(graph_def: Any, fetches: Any, device: str) -> Any:
+    from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
+    from tensorflow.python.grappler import tf_optimizer
+
+    if not fetches:
+        return graph_def
+    # Fusions are chosen by device, and a node without one gets none.
+    for node in graph_def.node:
+        node.device = device
+    for library_function in graph_def.library.function:
+        for node in library_function.node_def:
+            node.device = device
+    meta_graph = meta_graph_pb2.MetaGraphDef(graph_def=graph_def)
+    meta_graph.collection_def["train_op"].node_list.value.extend(fetches)
+    config = config_pb2.ConfigProto()
+    # Grappler skips graphs of fewer than four nodes unless told otherwise; a function's body it never skips.
+    config.graph_options.rewrite_options.min_graph_nodes = -1
+    return tf_optimizer.OptimizeGraph(config, meta_graph)
+
+
+def _resource_shapes(graph: Any) -> dict[str, tuple[int, Any]]:
+    """Type and shape of each variable that reaches the function through a handle."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import handle_data_util
+
+    found: dict[str, tuple[int, Any]] = {}
+    for tensor in graph.inputs:
+        if tensor.dtype == dtypes.resource:
+            data = handle_data_util.get_resource_handle_data(tensor)
+            if data is not None and data.is_set and len(data.shape_and_type) == 1:
+                found[tensor.op.name] = (data.shape_and_type[0].dtype, data.shape_and_type[0].shape)
+    return found
+
+
+def as_variable(node: Any, dtype: int, shape: Any) -> None:
+    """Turn a placeholder for a handle into the variable it stands for: its shape is then known downstream."""
+    node.op = "VarHandleOp"
+    node.ClearField("attr")
+    node.attr["dtype"].type = dtype
+    node.attr["shape"].shape.CopyFrom(shape)
+    node.attr["shared_name"].s = node.name.encode()
+
+
+def with_shapes(graph_def: Any) -> Any:
+    """Put `_output_shapes` on every node, by TensorFlow's own shape functions.
+
+    Those stop at the gates of a loop. A loop variable keeps its shape from turn to turn (or else TensorFlow would have
+    refused the loop), so for this purpose Enter and Exit just hand on, and both inputs of the loop's Merge are its
+    first one.
+    """
+    import tensorflow as tf
+
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.graph_util.import_graph_def(_without_loops(graph_def), name="")
+    shaped = graph.as_graph_def(add_shapes=True)
+    shapes = {node.name: node.attr["_output_shapes"] for node in shaped.node}
+    for node in graph_def.node:
+        if node.name in shapes:
+            node.attr["_output_shapes"].CopyFrom(shapes[node.name])
+    return graph_def
+
+
+def _without_loops(graph_def: Any) -> Any:
+    turns = {node.name for node in graph_def.node if node.op == "NextIteration"}
+    if not turns:
+        return graph_def
+    straight = type(graph_def)()
+    straight.CopyFrom(graph_def)
+    for node in straight.node:
+        if node.op in ("Enter", "Exit"):
+            node.op = "Identity"
+            for name in set(node.attr) - {"T"}:
+                del node.attr[name]
+        elif node.op == "Merge" and len(node.input) > 1 and node.input[1].partition(":")[0] in turns:
+            node.input[1] = node.input[0]
+    return straight
+
+
+def body_of(definition: Any, library: Any, shapes: list[Any], variables: dict[int, tuple[int, Any]]) -> Body:
+    """The body of a library function for arguments of these shapes; `variables` are arguments that are handles."""
+    import tensorflow as tf
+    from tensorflow.python.framework import function_def_to_graph
+
+    with tf.Graph().as_default():
+        graph_def, flat_names = function_def_to_graph.function_def_to_graph_def(definition, shapes)
+    arguments = tuple(argument.name for argument in definition.signature.input_arg)
+    nodes = {node.name: node for node in graph_def.node}
+    for position, (dtype, shape) in variables.items():
+        as_variable(nodes[arguments[position]], dtype, shape)
+    graph_def.library.CopyFrom(library)
+    returned = tuple(flat_names[definition.ret[output.name]] for output in definition.signature.output_arg)
+    return Body(with_shapes(graph_def), arguments, returned)

@@ -1,0 +1,61 @@
+"""Where an operation comes from: the Keras layer in whose scope it was made, the user's line that made it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from snugly.graph.model import Origin
+
+_COUNTER = re.compile(r"_\d+$")
+# Frames of these packages are the machinery, not the user's code.
+_MACHINERY = ("tensorflow", "keras", "snugly", "importlib", "runpy", "contextlib")
+
+
+class Origins:
+    """Looks up operations by name, in the traced graph and among the model's layers."""
+
+    def __init__(self, graph: Any = None, layers: Iterable[str] = ()) -> None:
+        self._graph = graph
+        self._layers = frozenset(layers)
+
+    def of(self, operation: str) -> Origin:
+        """Unknown parts are None: an operation Grappler made has no line of its own."""
+        return Origin(self._layer(operation), self._line(operation))
+
+    def _layer(self, operation: str) -> str | None:
+        """The innermost scope that is a layer's name, less the counter TensorFlow adds to a scope used again."""
+        for part in reversed(operation.split("/")):
+            name = part
+            while name:
+                if name in self._layers:
+                    return name
+                shorter = _COUNTER.sub("", name)
+                if shorter == name:
+                    break
+                name = shorter
+        return None
+
+    def _line(self, operation: str) -> str | None:
+        if self._graph is None:
+            return None
+        try:
+            frames = self._graph.get_operation_by_name(operation).traceback
+        except (KeyError, ValueError):
+            return None
+        for frame in reversed(frames or ()):
+            if not _is_machinery(frame.filename):
+                return f"{Path(frame.filename).name}:{frame.lineno}"
+        return None
+
+
+def _is_machinery(filename: str) -> bool:
+    parts = Path(filename).parts
+    return filename.startswith("<") or any(package in parts for package in _MACHINERY) or "runpy.py" in parts
+
+
+def layer_names(model: Any) -> list[str]:
+    """The names of all layers inside a model, nested ones too."""
+    return [layer.name for layer in model._flatten_layers(include_self=False)]  # noqa: SLF001  # Keras has no public one

@@ -1,0 +1,55 @@
+"""A Timeline says what happens in time: which tensor is alive from when to when.
+
+Predicted, measured and planned timelines are of this one type, so every question about them is asked here once. Time is
+a count of events (births and deaths in their order), not seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from snugly.graph.model import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One buffer's life: alive from `birth` up to, but not including, `death`."""
+
+    bytes: int  # requested
+    kind: Kind
+    operation: str
+    birth: int
+    death: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Buffers in time. Moments run from 0 to `length` - 1."""
+
+    spans: Sequence[Span]
+    length: int
+
+    def requested(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Requested bytes alive at each moment."""
+        change = np.zeros(self.length + 1, np.int64)
+        sizes = np.fromiter((span.bytes for span in self.spans), np.int64, len(self.spans))
+        np.add.at(change, [span.birth for span in self.spans], sizes)
+        np.subtract.at(change, [span.death for span in self.spans], sizes)
+        return np.cumsum(change)[: self.length]
+
+    def peak(self) -> tuple[int, int]:
+        """The first moment at which most bytes are alive, and how many."""
+        curve = self.requested()
+        moment = int(np.argmax(curve))
+        return moment, int(curve[moment])
+
+    def live_at(self, moment: int) -> list[Span]:
+        """What is alive at a moment, largest first."""
+        live = [span for span in self.spans if span.birth <= moment < span.death]
+        return sorted(live, key=lambda span: (-span.bytes, span.birth, span.operation))
