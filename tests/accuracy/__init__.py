@@ -1,0 +1,1 @@
+"""Predicted against measured allocator peaks, in fresh processes."""
