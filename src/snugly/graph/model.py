@@ -91,7 +91,7 @@ class Graph:
     """Operations in an order in which they could run one by one, and their tensors.
 
     `resident` tensors (variables, constants) come in the order in which they are made; `inputs` are held by the caller
-    for the whole step; `outputs` are alive at its end.
+    for the whole step, or across all steps where `inputs_stay`; `outputs` are alive at the end of the step.
     """
 
     operations: list[Operation] = field(default_factory=list)
@@ -99,6 +99,8 @@ class Graph:
     resident: list[Resident] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+    # A function's arguments are made before it is first called and stay; `fit` makes a fresh batch for every step.
+    inputs_stay: bool = False
 
     def resident_bytes(self) -> int:
         """Requested bytes of everything that outlives the step, each with a buffer of its own."""

@@ -61,6 +61,8 @@ def estimate(graph: Graph, make_allocator: Callable[[], BfcAllocator], *, worker
 def _build(graph: Graph, allocator: BfcAllocator) -> list[int]:
     """Make everything resident; the handle of each, -1 for those that share another's or have no bytes."""
     handles: list[int] = []
+    if graph.inputs_stay:
+        _make_inputs(graph, allocator)
     for resident in graph.resident:
         size = graph.tensors[resident.tensor].bytes
         if not size or resident.shares is not None:
@@ -76,10 +78,7 @@ def _build(graph: Graph, allocator: BfcAllocator) -> list[int]:
 def _step(graph: Graph, schedule: Schedule, handles: list[int], allocator: BfcAllocator) -> list[int]:
     """One step; the handles of what is resident after it."""
     live: dict[int, int] = dict(enumerate(handles))
-    for buffer, tensor in enumerate(graph.inputs, start=len(handles)):
-        size = graph.tensors[tensor].bytes
-        if size:
-            live[buffer] = _allocate(allocator, size)
+    batch = [] if graph.inputs_stay else _make_inputs(graph, allocator)
     allocate, free = allocator.allocate, allocator.free
     for buffer, size in schedule.events:
         if size >= 0:
@@ -88,10 +87,15 @@ def _step(graph: Graph, schedule: Schedule, handles: list[int], allocator: BfcAl
             free(live.pop(buffer))
     kept = [live.get(buffer, -1) for buffer in schedule.resident]
     keep = set(kept)
-    for handle in live.values():
+    for handle in (*live.values(), *batch):
         if handle >= 0 and handle not in keep:
             free(handle)
     return kept
+
+
+def _make_inputs(graph: Graph, allocator: BfcAllocator) -> list[int]:
+    sizes = [graph.tensors[tensor].bytes for tensor in graph.inputs]
+    return [_allocate(allocator, size) for size in sizes if size]
 
 
 def _allocate(allocator: BfcAllocator, size: int) -> int:

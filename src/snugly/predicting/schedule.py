@@ -18,6 +18,8 @@ from snugly.graph.model import Access, Graph
 
 # Durations vary by about this much (standard deviation of the logarithm) from run to run on a busy machine.
 JITTER = 0.35
+# Now and then a thread is put aside by the system: how often, and for how many seconds on average.
+STALL_CHANCE, STALL_SECONDS = 5e-4, 2e-3
 
 
 @dataclass(slots=True)
@@ -215,7 +217,8 @@ class _Run:
     # Threads.
 
     def go(self) -> Schedule:
-        operations, gauss = self.graph.operations, self.random.lognormvariate
+        operations = self.graph.operations
+        chance, stretch, stall = self.random.random, self.random.lognormvariate, self.random.expovariate
         pools: list[deque[int]] = [deque() for _ in range(self.workers)]
         inline: list[deque[int]] = [deque() for _ in range(self.workers)]
         for root in self.plan.roots:
@@ -234,10 +237,10 @@ class _Run:
                 idle.discard(worker)
                 scratch[index] = self._start(index)
                 order += 1
-                heappush(
-                    clock,
-                    (time + operations[index].seconds * gauss(0.0, JITTER), order, worker, index),
-                )
+                duration = operations[index].seconds * stretch(0.0, JITTER)
+                if chance() < STALL_CHANCE:
+                    duration += stall(1 / STALL_SECONDS)
+                heappush(clock, (time + duration, order, worker, index))
             if not clock:
                 break
             time, _, worker, index = heappop(clock)

@@ -54,7 +54,7 @@ def evaluate(operator: str, values: Sequence[Array | None], attributes: Any) -> 
     try:
         with np.errstate(all="ignore"):
             result = _evaluate(operator, values, attributes)
-    except (ValueError, IndexError, TypeError, OverflowError):
+    except (ValueError, IndexError, KeyError, TypeError, OverflowError):
         return None
     if result is None:
         return None
@@ -86,12 +86,7 @@ def _evaluate(operator: str, values: Sequence[Array], attributes: Any) -> Array 
         axes = tuple(int(axis) for axis in attributes["squeeze_dims"])
         return np.squeeze(values[0], axis=axes or None)
     if operator == "Cast":
-        from tensorflow.python.framework import dtypes
-
-        target = dtypes.as_dtype(attributes["DstT"].type)
-        return (
-            values[0].astype(target.as_numpy_dtype) if target.is_integer or target.is_bool else None
-        )
+        return values[0].astype(attributes["DstT"])
     if operator == "StridedSlice":
         return _strided_slice(values, attributes)
     return None

@@ -6,8 +6,11 @@ that shapes follow from them; their values are never touched.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from snugly.readers.node import Value
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
@@ -129,7 +132,7 @@ def _without_loops(graph_def: Any) -> Any:
     return straight
 
 
-def body_of(definition: Any, library: Any, shapes: list[Any], variables: dict[int, tuple[int, Any]]) -> Body:
+def body_of(definition: Any, library: Any, shapes: list[Any], variables: Mapping[int, Value]) -> Body:
     """The body of a library function for arguments of these shapes; `variables` are arguments that are handles."""
     import tensorflow as tf
     from tensorflow.python.framework import function_def_to_graph
@@ -138,8 +141,9 @@ def body_of(definition: Any, library: Any, shapes: list[Any], variables: dict[in
         graph_def, flat_names = function_def_to_graph.function_def_to_graph_def(definition, shapes)
     arguments = tuple(argument.name for argument in definition.signature.input_arg)
     nodes = {node.name: node for node in graph_def.node}
-    for position, (dtype, shape) in variables.items():
-        as_variable(nodes[arguments[position]], dtype, shape)
+    for position, value in variables.items():
+        dtype = tf.as_dtype(value.dtype).as_datatype_enum
+        as_variable(nodes[arguments[position]], dtype, tf.TensorShape(value.shape).as_proto())
     graph_def.library.CopyFrom(library)
     returned = tuple(flat_names[definition.ret[output.name]] for output in definition.signature.output_arg)
     return Body(with_shapes(graph_def), arguments, returned)

@@ -124,7 +124,7 @@ def _read_object(
             hint="give a keras.Model, a tf.function, or a callable with tf.TensorSpecs",
         )
     origins = Origins(function.graph, layers)
-    return _reading(optimise(function), variables, machine, name, training, origins)
+    return _reading(optimise(function), variables, dimensions, machine, name, training, origins)
 
 
 def _read_signature(place: Place, dimensions: Dimensions, machine: Machine, training: bool) -> Reading:
@@ -135,15 +135,22 @@ def _read_signature(place: Place, dimensions: Dimensions, machine: Machine, trai
             hint="give the script that builds and compiles the model as script.py:name",
         )
     signature = read_saved_model(folder, dimensions)
-    return _reading(optimise_signature(signature), {}, machine, folder.name, training, Origins())
+    return _reading(optimise_signature(signature), {}, dimensions, machine, folder.name, training, Origins())
 
 
 def _reading(
-    optimised: Optimised, variables: dict[str, Variable], machine: Machine, name: str, training: bool, origins: Origins
+    optimised: Optimised,
+    variables: dict[str, Variable],
+    dimensions: Dimensions,
+    machine: Machine,
+    name: str,
+    training: bool,
+    origins: Origins,
 ) -> Reading:
     import tensorflow as tf
 
-    expansion = expand(optimised.graph_def, optimised.outputs, machine, variables)
+    expansion = expand(optimised.graph_def, optimised.outputs, machine, variables, dimensions)
+    expansion.graph.inputs_stay = not variables
     _refuse_unknown(expansion, name)
     return Reading(expansion.graph, name, tf.__version__, training, origins.of, _notes(expansion))
 
@@ -153,11 +160,12 @@ def _refuse_unknown(expansion: Expansion, name: str) -> None:
         operator, _, where = expansion.shapeless[0].partition(" ")
         raise UnpredictableProgramError(
             f"{name}: the size of what {operator} makes ({where}) is known only when it runs",
-            hint="give every dimension of the inputs, or predict the part before it",
+            hint=f"say how long it is: dimensions={{{operator!r}: 1000}} (on the command line --dimension {operator}=1000)",
         )
 
 
 def _notes(expansion: Expansion) -> list[str]:
     notes = [f"the loop {loop} turns as often as its data says; two turns were predicted" for loop in expansion.open_loops]
+    notes += [f"{name} makes at most what was predicted; how much depends on the data" for name in expansion.bounded]
     notes += [f"the branch at {name} depends on the data; the larger one was predicted" for name in expansion.open_branches]
-    return notes
+    return sorted(set(notes))

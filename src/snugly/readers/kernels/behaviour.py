@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from snugly.readers.node import Node
+if TYPE_CHECKING:
+    from snugly.readers.node import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,11 @@ class Behaviour:
     `takes`: per output, the inputs whose buffer it takes over if nobody else holds it.
     `workspace`: scratch, in bytes, freed when the kernel returns.
     `absent`: outputs that are not allocated at all.
+    `expensive`: the executor hands it to a thread rather than running it in passing.
+    `extra`: bytes of outputs that the graph does not show (oneDNN's pooling keeps a map of its
+    maxima). They live until the last kernel has run that names their maker's output in
+    `reads_extra`, and no longer than the kernel itself if there is none.
+    `reads_extra`: inputs (positions) whose maker's `extra` outputs this kernel reads too.
     """
 
     shares: tuple[int, ...] = ()
@@ -23,16 +32,39 @@ class Behaviour:
     workspace: tuple[int, ...] = ()
     absent: tuple[int, ...] = ()
     expensive: bool = True
+    extra: tuple[int, ...] = ()
+    reads_extra: tuple[int, ...] = ()
 
+
+Rule = Callable[["Node"], Behaviour]
 
 PLAIN = Behaviour()
-_RULES: dict[str, Callable[[Node], Behaviour]] = {}
+
+# One module a family; each fills the register when it is imported.
+FAMILIES = (
+    "control",
+    "convolutions",
+    "einsum",
+    "elementwise",
+    "images",
+    "linear_algebra",
+    "neural",
+    "plain",
+    "products",
+    "random",
+    "reductions",
+    "shaping",
+    "sparse",
+    "variables",
+)
+
+_RULES: dict[str, Rule] = {}
 
 
-def rule(*operators: str) -> Callable[[Callable[[Node], Behaviour]], Callable[[Node], Behaviour]]:
+def rule(*operators: str) -> Callable[[Rule], Rule]:
     """Register a function as the rule for these operators."""
 
-    def register(function: Callable[[Node], Behaviour]) -> Callable[[Node], Behaviour]:
+    def register(function: Rule) -> Rule:
         for operator in operators:
             _RULES[operator] = function
         return function
@@ -40,16 +72,38 @@ def rule(*operators: str) -> Callable[[Callable[[Node], Behaviour]], Callable[[N
     return register
 
 
+def always(behaviour: Behaviour, *operators: str) -> None:
+    """Register one behaviour for these operators, whatever their node looks like."""
+    rule(*operators)(lambda _: behaviour)
+
+
+@cache
+def rules() -> dict[str, Rule]:
+    """Every operator that has a rule."""
+    for family in FAMILIES:
+        import_module(f"snugly.readers.kernels.{family}")
+    return _RULES
+
+
+def is_known(operator: str) -> bool:
+    """Whether somebody looked at what this operator's kernel does."""
+    return operator in rules()
+
+
 def behaviour_of(node: Node) -> Behaviour:
     """The kernel's behaviour; one we have no rule for allocates its outputs and nothing else."""
-    from snugly.readers.kernels import families  # noqa: F401  (fills the register on first use)
-
-    found = _RULES.get(node.type)
+    found = rules().get(node.type)
     return found(node) if found else PLAIN
 
 
 def same_buffer(node: Node, output: int, *positions: int) -> tuple[int, ...]:
-    """Those inputs whose buffer could hold the output: same type, same number of elements."""
+    """Those inputs whose buffer could hold the output: same type, same number of elements.
+
+    OpKernelContext::forward_input (core/framework/op_kernel.cc) asks for no more than that,
+    besides being the only holder of the buffer.
+    """
+    if output >= len(node.outputs):
+        return ()
     result = node.outputs[output]
     return tuple(
         position

@@ -1,0 +1,52 @@
+"""Operators that were looked at and allocate their outputs, nothing else.
+
+Listed so that an operator nobody has looked at can be told apart from one that needs nothing.
+"""
+
+from __future__ import annotations
+
+from snugly.readers.kernels.behaviour import PLAIN, always
+
+OPERATORS = """
+AdjustContrastv2 AdjustSaturation CombinedNonMaxSuppression CropAndResize CropAndResizeGradBoxes
+CropAndResizeGradImage DecodePng EncodePng ExtractImagePatches ExtractVolumePatches HSVToRGB
+ImageProjectiveTransformV3 NonMaxSuppressionV3 ResizeArea ResizeBicubic ResizeBicubicGrad
+ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad
+
+Angle Betainc Bucketize Complex ComplexAbs Cross Imag PopulationCount QuantizeAndDequantizeV4
+QuantizeV2 Real
+
+ArgMax ArgMin BiasAddGrad Cumprod Cumsum CumulativeLogsumexp InTopKV2 L2Loss LowerBound
+NthElement TopKV2 Unique UniqueV2 UniqueWithCounts UpperBound Where SegmentMax SegmentMean
+SegmentMin SegmentProd SegmentSum SparseSegmentMean SparseSegmentMeanGrad SparseSegmentSqrtN
+SparseSegmentSqrtNGrad SparseSegmentSum SparseSegmentSumGrad UnsortedSegmentMax
+UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum
+
+AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad CTCLoss Dilation2D Dilation2DBackpropFilter
+Dilation2DBackpropInput FractionalAvgPool FractionalMaxPool LRN LRNGrad MaxPoolWithArgmax
+_FusedDepthwiseConv2dNative
+
+BatchToSpaceND DepthToSpace DynamicPartition DynamicStitch Empty Fill GatherNd GatherV2
+InvertPermutation LinSpace ListDiff OneHot ParallelDynamicStitch Range ReverseSequence ReverseV2
+Roll ScatterNd SpaceToBatchND SpaceToDepth StridedSliceGrad TensorScatterAdd TensorScatterUpdate
+
+BandedTriangularSolve Diag DiagPart Eig LogMatrixDeterminant MatrixDeterminant MatrixDiagPartV3
+MatrixDiagV3 MatrixSolve MatrixSolveLs MatrixTriangularSolve SparseMatMul TridiagonalMatMul
+TridiagonalSolve
+
+FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D
+
+LogUniformCandidateSampler ParameterizedTruncatedNormal RandomGamma RandomPoissonV2
+RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt StatefulUniform
+StatelessParameterizedTruncatedNormal StatelessRandomBinomial StatelessRandomGammaV3
+StatelessRandomGetKeyCounter StatelessRandomNormalV2 StatelessRandomUniformFullIntV2
+StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessShuffle StatelessTruncatedNormalV2
+TruncatedNormal
+
+SparseAdd SparseFillEmptyRows SparseReorder SparseReshape SparseSlice SparseTensorDenseAdd
+SparseTensorDenseMatMul SparseToDense
+
+Assert
+""".split()  # noqa: SIM905 - a line for each name would fill pages
+
+always(PLAIN, *OPERATORS)
