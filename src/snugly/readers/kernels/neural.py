@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from snugly.readers.kernels.behaviour import PLAIN, Behaviour, rule, same_buffer
+from snugly.readers.kernels.behaviour import PLAIN, Behaviour, always, rule, same_buffer
 from snugly.readers.kernels.onednn import runs_onednn, runs_own_cpu_kernel
 
 if TYPE_CHECKING:
@@ -26,10 +26,21 @@ def cross_entropy(node: Node) -> Behaviour:
     return Behaviour(takes=((), same_buffer(node, 1, 0)), workspace=(node.outputs[0].bytes,))
 
 
-@rule("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "_FusedBatchNormEx")
+@rule("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 def batch_norm(node: Node) -> Behaviour:
     """fused_batch_norm_op.cc: the sixth output is a GPU's reserve space, empty here."""
     return Behaviour(absent=(RESERVE,) if len(node.outputs) > RESERVE else ())
+
+
+@rule("_FusedBatchNormEx")
+def batch_norm_and_relu(node: Node) -> Behaviour:
+    """mkl_fused_batch_norm_op.cc: training keeps where the Relu cut, half a byte an element."""
+    if runs_onednn(node) and node.attribute("is_training"):
+        return Behaviour(absent=(RESERVE,), extra=(node.outputs[0].elements // 2,))
+    return Behaviour(absent=(RESERVE,))
+
+
+always(Behaviour(absent=(3, 4), reads_extra=(RESERVE,)), "_FusedBatchNormGradEx")
 
 
 @rule("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")

@@ -24,7 +24,7 @@ UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum
 
 AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad CTCLoss Dilation2D Dilation2DBackpropFilter
 Dilation2DBackpropInput FractionalAvgPool FractionalMaxPool LRN LRNGrad MaxPoolWithArgmax
-_FusedDepthwiseConv2dNative
+_FusedDepthwiseConv2dNative _MklFusedMish _MklSwish
 
 BatchToSpaceND DepthToSpace DynamicPartition DynamicStitch Empty Fill GatherNd GatherV2
 InvertPermutation LinSpace ListDiff OneHot ParallelDynamicStitch Range ReverseSequence ReverseV2

@@ -54,7 +54,7 @@ def matmul(node: Node) -> Behaviour:
     return Behaviour(workspace=(scratch(node, *transposed, threads=1),))
 
 
-@rule("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+@rule("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "_MklFusedBatchMatMulV2")
 def batch_matmul(node: Node) -> Behaviour:
     """mkl_batch_matmul_op.cc: always a primitive, shared by all threads."""
     if not runs_onednn(node):
