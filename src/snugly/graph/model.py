@@ -66,7 +66,8 @@ class Operation:
     aliases: tuple[int, ...] = ()
     # Bytes of scratch, live only while the operation runs.
     workspace: tuple[int, ...] = ()
-    variable: int | None = None
+    # Variables (tensors) whose buffers it touches, and how.
+    variables: tuple[int, ...] = ()
     access: Access | None = None
     # Whether the executor hands it to a thread of its own rather than running it in passing.
     expensive: bool = True

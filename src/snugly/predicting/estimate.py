@@ -20,6 +20,10 @@ STEPS = 6
 # So many operations are simulated in all, in at least FEWEST and at most MOST lives: small graphs get many lives.
 OPERATIONS = 300_000
 FEWEST_LIVES, MOST_LIVES = 2, 16
+# Some scalars always come first (seeds, counters): they decide that the first weight does not get the first region.
+FIRST_SCALARS = 4
+# How a function's arguments were made is not known: taken over, copied from NumPy, or drawn (in three buffers).
+INPUT_SCRATCH = (0, 1, 2)
 
 
 @dataclass(slots=True)
@@ -45,38 +49,47 @@ def estimate(graph: Graph, make_allocator: Callable[[], BfcAllocator], *, worker
     count = max(FEWEST_LIVES, min(MOST_LIVES, OPERATIONS // (steps * max(1, len(graph.operations)))))
     for _ in range(count):
         allocator = make_allocator()
-        handles = _build(graph, allocator)
+        handles = _build(graph, allocator, draw.choice(INPUT_SCRATCH))
         result.building = max(result.building, allocator.peak_bytes_in_use)
+        sharing = _sharing_at_birth(graph)
         peaks: list[int] = []
-        for turn in range(steps):
+        for _ in range(steps):
             allocator.peak_bytes_in_use = allocator.bytes_in_use
-            schedule = simulate(plan, draw.randrange(1 << 62), workers, first=turn == 0)
-            handles = _step(graph, schedule, handles, allocator)
+            schedule = simulate(plan, draw.randrange(1 << 62), workers, sharing)
+            handles, sharing = _step(graph, schedule, handles, allocator)
             peaks.append(allocator.peak_bytes_in_use)
         result.lives.append(peaks)
         result.schedules.append(schedule)
     return result
 
 
-def _build(graph: Graph, allocator: BfcAllocator) -> list[int]:
+def _build(graph: Graph, allocator: BfcAllocator, scratch: int) -> list[int]:
     """Make everything resident; the handle of each, -1 for those that share another's or have no bytes."""
+    for _ in range(0 if graph.inputs_stay else FIRST_SCALARS):
+        _allocate(allocator, 1)
     handles: list[int] = []
     if graph.inputs_stay:
-        _make_inputs(graph, allocator)
+        _make_inputs(graph, allocator, scratch)
     for resident in graph.resident:
         size = graph.tensors[resident.tensor].bytes
         if not size or resident.shares is not None:
             handles.append(-1)
             continue
-        scratch = [_allocate(allocator, size) for _ in range(resident.scratch)]
-        handles.append(_allocate(allocator, size))
-        for handle in reversed(scratch):
-            allocator.free(handle)
+        handles.append(_make(allocator, size, resident.scratch))
     return handles
 
 
-def _step(graph: Graph, schedule: Schedule, handles: list[int], allocator: BfcAllocator) -> list[int]:
-    """One step; the handles of what is resident after it."""
+def _sharing_at_birth(graph: Graph) -> list[int]:
+    position = {resident.tensor: index for index, resident in enumerate(graph.resident)}
+    return [
+        index if resident.shares is None else position[resident.shares] for index, resident in enumerate(graph.resident)
+    ]
+
+
+def _step(
+    graph: Graph, schedule: Schedule, handles: list[int], allocator: BfcAllocator
+) -> tuple[list[int], list[int]]:
+    """One step; the handles of what is resident after it, and who shares whose buffer then."""
     live: dict[int, int] = dict(enumerate(handles))
     batch = [] if graph.inputs_stay else _make_inputs(graph, allocator)
     allocate, free = allocator.allocate, allocator.free
@@ -85,17 +98,28 @@ def _step(graph: Graph, schedule: Schedule, handles: list[int], allocator: BfcAl
             live[buffer] = allocate(size)  # type: ignore[assignment]  # the allocator is not limited here
         else:
             free(live.pop(buffer))
-    kept = [live.get(buffer, -1) for buffer in schedule.resident]
+    owner: dict[int, int] = {}
+    sharing = [owner.setdefault(buffer, index) for index, buffer in enumerate(schedule.resident)]
+    kept = [live.get(buffer, -1) if sharing[i] == i else -1 for i, buffer in enumerate(schedule.resident)]
     keep = set(kept)
     for handle in (*live.values(), *batch):
         if handle >= 0 and handle not in keep:
             free(handle)
-    return kept
+    return kept, sharing
 
 
-def _make_inputs(graph: Graph, allocator: BfcAllocator) -> list[int]:
+def _make_inputs(graph: Graph, allocator: BfcAllocator, scratch: int = 0) -> list[int]:
     sizes = [graph.tensors[tensor].bytes for tensor in graph.inputs]
-    return [_allocate(allocator, size) for size in sizes if size]
+    return [_make(allocator, size, scratch) for size in sizes if size]
+
+
+def _make(allocator: BfcAllocator, size: int, scratch: int) -> int:
+    """A buffer, and others of its size that lived only while it was computed."""
+    used = [_allocate(allocator, size) for _ in range(scratch)]
+    made = _allocate(allocator, size)
+    for handle in reversed(used):
+        allocator.free(handle)
+    return made
 
 
 def _allocate(allocator: BfcAllocator, size: int) -> int:

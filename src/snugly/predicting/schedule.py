@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from snugly.graph.model import Access, Graph
+from snugly.graph import Access, Graph, Operation
 
 # Durations vary by about this much (standard deviation of the logarithm) from run to run on a busy machine.
 JITTER = 0.35
@@ -71,16 +72,17 @@ class Plan:
         self.roots = [index for index, count in enumerate(self.waits) if count == 0]
 
 
-def simulate(plan: Plan, seed: int, workers: int = 2, *, first: bool = False) -> Schedule:
+def simulate(plan: Plan, seed: int, workers: int = 2, sharing: Sequence[int] = ()) -> Schedule:
     """One step of the graph on a pool of `workers` threads.
 
-    In the `first` step variables may still share the buffer they were made with.
+    `sharing` says for each resident tensor (by position) which one's buffer it has when the step begins: its own, unless
+    they were made as one (optimizer slots begin as the same zeros) or assigned the same value.
     """
-    return _Run(plan, seed, workers, first=first).go()
+    return _Run(plan, seed, workers, sharing or range(len(plan.graph.resident))).go()
 
 
 class _Run:
-    def __init__(self, plan: Plan, seed: int, workers: int, *, first: bool) -> None:
+    def __init__(self, plan: Plan, seed: int, workers: int, sharing: Sequence[int]) -> None:
         self.plan = plan
         self.graph = plan.graph
         self.random = random.Random(seed)
@@ -93,21 +95,17 @@ class _Run:
         count = len(self.graph.tensors)
         self.buffer_of = [-1] * count
         self.waits = list(plan.waits)
-        for resident in self.graph.resident:
-            shared = resident.shares if first else None
-            self._hold(resident.tensor, shared)
+        for owner, resident in zip(sharing, self.graph.resident, strict=True):
+            self._hold(resident.tensor, owner)
         for tensor in self.graph.inputs:
-            self._hold(tensor, None)
+            self._hold(tensor, len(self.made_for))
         self.now = 0
         self.order: list[int] = []
 
-    def _hold(self, tensor: int, shared: int | None) -> None:
+    def _hold(self, tensor: int, buffer: int) -> None:
         """A tensor that was there before: held from outside the step, and by each use inside it."""
-        buffer = len(self.made_for)
         self.made_for.append(tensor)
         self.references.append(0)
-        if shared is not None:
-            buffer = self.buffer_of[shared]
         self.buffer_of[tensor] = buffer
         self.references[buffer] += 1 + self.plan.uses[tensor]
 
@@ -142,8 +140,8 @@ class _Run:
         operation = self.graph.operations[index]
         tensors, uses, buffer_of = self.graph.tensors, self.plan.uses, self.buffer_of
         taken = -1
-        if operation.access is not None:
-            self._touch_variable(operation.variable, operation)
+        for variable in operation.variables:
+            self._touch(variable, operation)
         for position, tensor in enumerate(operation.outputs):
             if operation.access is Access.READ:
                 continue
@@ -177,7 +175,7 @@ class _Run:
                     holding.append(buffer_of[item])
         return [self._birth(size, -1 - index, 1) for size in operation.workspace]
 
-    def _touch_variable(self, variable: int, operation) -> None:
+    def _touch(self, variable: int, operation: Operation) -> None:
         buffer = self.buffer_of[variable]
         if operation.access is Access.READ:
             for tensor in operation.outputs:

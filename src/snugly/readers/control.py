@@ -17,11 +17,13 @@ from snugly.readers.optimise import body_of
 from snugly.readers.prepare import PreparedNode, prepare
 from snugly.readers.slots import DEAD, NOTHING, Scope, Slot
 from snugly.readers.walk import Walk
+from snugly.readers.xla_program import XlaCompiler
 
 # A loop that turns as often as the data says is walked this often: once to warm up, once like all others.
 OPEN_LOOP_TURNS = 2
 
 
+POINTER = 8  # bytes of one entry in the table of results that an XLA program fills
 DEFAULT_PARALLEL_TURNS = 10  # parallel_iterations of tf.while_loop; Keras asks for 32
 
 
@@ -35,6 +37,7 @@ class ControlFlow:
         self._definitions = {function.signature.name: function for function in library.function}
         self._bodies: dict[Any, tuple[Frame, tuple[str, ...], tuple[str, ...]]] = {}
         self._sides: dict[str, bool] = {}
+        self._compiler = XlaCompiler(library)
         self._visitors = {
             "Merge": self._merge,
             "Switch": self._switch,
@@ -167,8 +170,22 @@ class ControlFlow:
     # Functions that were not inlined, and control flow that was not lowered.
 
     def _call(self, node: PreparedNode, inputs: list[Any], scope: Scope) -> None:
+        if self._must_compile(node) and not any(slot.variable for slot in inputs):
+            self._compiled(node, inputs, scope)
+            return
         results = self._enter(node.attributes["f"], inputs, node, scope)
         scope.settle(node, results, self._walk.latest())
+
+    def _must_compile(self, node: PreparedNode) -> bool:
+        definition = self._definitions.get(node.attributes["f"])
+        return definition is not None and definition.attr["_XlaMustCompile"].b
+
+    def _compiled(self, node: PreparedNode, inputs: list[Any], scope: Scope) -> None:
+        """A function that XLA compiles is one kernel: its results, its scratch, and a table of its results."""
+        assignment = self._compiler.compile(node.attributes["f"], [slot.value for slot in inputs])
+        table = POINTER * len(node.outputs) if len(node.outputs) > 1 else 0
+        workspace = tuple(size for size in (assignment.scratch, table) if size)
+        self._walk.launch(node, inputs, workspace, scope)
 
     def _while(self, node: PreparedNode, inputs: list[Any], scope: Scope) -> None:
         slots, turn = inputs, 0

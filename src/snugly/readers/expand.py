@@ -8,6 +8,7 @@ from typing import Any
 from snugly.readers.control import ControlFlow
 from snugly.readers.dimensions import Dimensions
 from snugly.readers.node import Machine
+from snugly.readers.passes import find_passes
 from snugly.readers.slots import Expansion, Scope
 from snugly.readers.variables import Variable, in_order_of_creation
 from snugly.readers.walk import Walk
@@ -22,7 +23,8 @@ def expand(
 ) -> Expansion:
     """`graph_def` carries shapes; `variables` says what is known of them beyond that, by the name of their handle."""
     expansion = Expansion(machine)
-    walk = Walk(expansion, variables or {}, dimensions or Dimensions())
+    passes = find_passes(graph_def, machine)
+    walk = Walk(expansion, variables or {}, dimensions or Dimensions(), passes)
     scope = Scope()
     ControlFlow(walk, graph_def.library).walk_graph(graph_def.node, scope)
     expansion.graph.resident = [*in_order_of_creation(walk.variables), *walk.resident]

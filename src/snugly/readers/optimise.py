@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from snugly.readers.node import Value
+from snugly.readers.placement import place_kernel
+from snugly.readers.signatures import Attributes
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
@@ -59,18 +61,37 @@ def _run_grappler(graph_def: Any, fetches: Any, device: str) -> Any:
 
     if not fetches:
         return graph_def
-    # Fusions are chosen by device, and a node without one gets none.
-    for node in graph_def.node:
-        node.device = device
+    # Fusions and layouts are chosen by device, and a node without one gets none.
+    _assign_devices(graph_def.node, device)
     for library_function in graph_def.library.function:
-        for node in library_function.node_def:
-            node.device = device
+        _assign_devices(library_function.node_def, device)
     meta_graph = meta_graph_pb2.MetaGraphDef(graph_def=graph_def)
     meta_graph.collection_def["train_op"].node_list.value.extend(fetches)
     config = config_pb2.ConfigProto()
     # Grappler skips graphs of fewer than four nodes unless told otherwise; a function's body it never skips.
     config.graph_options.rewrite_options.min_graph_nodes = -1
-    return tf_optimizer.OptimizeGraph(config, meta_graph)
+    return tf_optimizer.OptimizeGraph(config, meta_graph, cluster=_gpu_cluster() if device == GPU else None)
+
+
+def _assign_devices(nodes: Any, device: str) -> None:
+    for node in nodes:
+        on_cpu = device == GPU and not place_kernel(node.op, Attributes(node.attr).get, 0, 0).on_gpu
+        node.device = CPU if on_cpu else device
+
+
+def _gpu_cluster() -> Any:
+    """A cluster that exists on paper, so that Grappler does for a GPU what it would do where there is one.
+
+    Grappler asks for the GPU's architecture alone, to choose layouts (generic_layout_optimizer.cc): before Volta (7.0)
+    every convolution goes to NCHW, from then on those of half precision to NHWC.
+    """
+    from tensorflow.core.protobuf import device_properties_pb2
+    from tensorflow.python.grappler import cluster
+
+    gpu = device_properties_pb2.DeviceProperties(type="GPU", vendor="NVIDIA", environment={"architecture": "9.0"})
+    cpu = device_properties_pb2.DeviceProperties(type="CPU")
+    named = ((CPU, cpu), (GPU, gpu))
+    return cluster.Cluster(devices=[device_properties_pb2.NamedDevice(name=n, properties=p) for n, p in named])
 
 
 def _resource_shapes(graph: Any) -> dict[str, tuple[int, Any]]:
@@ -138,7 +159,9 @@ def body_of(definition: Any, library: Any, shapes: list[Any], variables: Mapping
     from tensorflow.python.framework import function_def_to_graph
 
     with tf.Graph().as_default():
-        graph_def, flat_names = function_def_to_graph.function_def_to_graph_def(definition, shapes)
+        graph_def, flat_names = function_def_to_graph.function_def_to_graph_def(
+            definition, [tf.TensorShape(shape) for shape in shapes]
+        )
     arguments = tuple(argument.name for argument in definition.signature.input_arg)
     nodes = {node.name: node for node in graph_def.node}
     for position, value in variables.items():

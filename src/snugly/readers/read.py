@@ -18,6 +18,7 @@ from snugly.readers.locate import KERAS, SAVED_MODEL, TFLITE, Place, call_builde
 from snugly.readers.node import Machine
 from snugly.readers.optimise import Optimised, optimise, optimise_signature
 from snugly.readers.origin import Origins, layer_names
+from snugly.readers.scene import graph_scene
 from snugly.readers.saved_model import read_saved_model
 from snugly.readers.slots import Expansion
 from snugly.readers.tf_function import as_spec, is_concrete, trace_function
@@ -51,12 +52,12 @@ def read_program(
     Everything is built and traced inside a graph of its own, where variables are names: a model larger than this
     machine's memory is read as easily as a small one. Objects the caller passes in are left as they were.
     """
-    tf = _tensorflow()
+    _tensorflow()
     machine = machine or this_machine()
     place = find_place(os.fspath(program)) if isinstance(program, (str, os.PathLike)) else None
     if place is not None and place.kind == TFLITE:
         raise InputError(f"{place.path} is a TensorFlow Lite model, which TensorFlow does not run", hint="give a .keras file")
-    with tf.Graph().as_default():
+    with graph_scene():
         if place is not None and place.kind == SAVED_MODEL:
             return _read_signature(place, dimensions, machine, training)
         if place is not None:

@@ -22,6 +22,8 @@ class Slot:
     known: Any = None  # a small whole-number array, where it could be computed
     variable: int | None = None  # of a handle: the variable's tensor
     items: tuple[Slot | None, ...] | None = None  # of a TensorList
+    extra: tuple[int, ...] = ()  # tensors its maker made beside it, which the graph does not show
+    constant: bool = False  # made once and kept, not in every step
     gate: int = NOTHING  # an operation that must be over before this value may be used (a branch's condition)
 
 

@@ -15,10 +15,12 @@ from snugly.readers.dimensions import Dimensions
 from snugly.readers.evaluate import MOST_ELEMENTS, evaluate
 from snugly.readers.infer import ShapeInference
 from snugly.readers.kernels import Behaviour, behaviour_of
+from snugly.readers.kernels.variables import updated_variables
 from snugly.readers.lists import Lists
 from snugly.readers.node import Node, Value
 from snugly.readers.prepare import PreparedNode
-from snugly.readers.signatures import type_by_name
+from snugly.readers.passes import Passes
+from snugly.readers.signatures import is_stateful, type_by_name
 from snugly.readers.slots import NOTHING, Expansion, Scope, Slot
 from snugly.readers.variables import Variable
 
@@ -36,14 +38,22 @@ _WHOLE = frozenset(["int8", "int16", "int32", "int64", "uint8", "uint16", "uint3
 CHEAP_SECONDS = 3e-6
 
 
+LAUNCH_SECONDS = 1e-3  # of a compiled function, to an order of magnitude
+LARGEST_FOLDED = 10 << 20  # kMaxConstantSize, constant_folding.cc
+
+
 class Walk:
     """Visits nodes whose inputs are known and alive, and writes what they do into the expansion's graph."""
 
-    def __init__(self, expansion: Expansion, described: Mapping[str, Variable], dimensions: Dimensions) -> None:
+    def __init__(
+        self, expansion: Expansion, described: Mapping[str, Variable], dimensions: Dimensions, passes: Passes
+    ) -> None:
         self.expansion = expansion
         self.variables: list[tuple[Variable, Value, int]] = []
         self.resident: list[Resident] = []
         self._described = described
+        self._passes = passes
+        self._copied_on_read: set[int] = set()
         self._lists = Lists(expansion)
         self._shapes = ShapeInference(dimensions.named)
         self._constants: dict[str, Slot] = {}
@@ -79,6 +89,15 @@ class Walk:
             yield
         finally:
             self._loops -= 1
+
+    def launch(self, node: PreparedNode, data: list[Slot], workspace: tuple[int, ...], scope: Scope) -> None:
+        """Write a node that makes its outputs and needs this scratch, whatever its kernel's rule says."""
+        kind = _kind(node.name)
+        made = [Slot(self.expansion.tensor(value.bytes, kind), value) for value in node.outputs]
+        behaviour = Behaviour(workspace=workspace)
+        operation = self._emit(node, data, made, (), self._after(node, data, scope), behaviour, LAUNCH_SECONDS)
+        self._producers.update({slot.tensor: operation for slot in made})
+        scope.settle(node, made, operation)
 
     # What others ask.
 
@@ -121,6 +140,8 @@ class Walk:
         variable = self.expansion.tensor(value.bytes, described.kind)
         handle = self.expansion.tensor(0, described.kind)
         self.variables.append((described, value, variable))
+        if node.name in self._passes.copied_on_read:
+            self._copied_on_read.add(variable)
         self.resident.append(Resident(handle))
         scope.settle(node, [Slot(handle, node.outputs[0], variable=variable)], NOTHING)
 
@@ -131,7 +152,7 @@ class Walk:
             value = node.outputs[0]
             small = value.dtype in _WHOLE and value.elements <= MOST_ELEMENTS
             known = node.attributes.array("value") if small else None
-            slot = Slot(self.expansion.tensor(value.bytes, Kind.WEIGHT), value, known)
+            slot = Slot(self.expansion.tensor(value.bytes, Kind.WEIGHT), value, known, constant=True)
             self.resident.append(Resident(slot.tensor, node.name))
             self._constants[node.name] = slot
         gate = self.gate(node, data, scope)
@@ -142,41 +163,85 @@ class Walk:
     def _compute(self, node: PreparedNode, data: list[Slot], after: tuple[int, ...], kind: Kind, scope: Scope) -> None:
         known = self._evaluate(node, data)
         behaviour, duration = self._behaviour(node, data)
-        if behaviour.shares and len(node.outputs) == 1 and not behaviour.expensive:
-            # It only gives a buffer another name or shape: nobody need wait for that.
-            source = data[behaviour.shares[0]]
+        if node.name in self._passes.absorbed or _renames(node, behaviour):
+            # Nobody need wait for a buffer to get another name or shape.
+            source = data[behaviour.shares[0] if behaviour.shares else 0]
             gate = max(after, default=NOTHING)
             value = node.outputs[0] if node.outputs[0].shape is not None else source.value
             scope.settle(node, [replace(source, value=value, known=known, gate=gate)], gate)
             return
-        inputs = tuple(slot.tensor for slot in data)
-        made = [Slot(self.expansion.tensor(value.bytes, kind), value) for value in node.outputs]
+        made = [
+            Slot(self.expansion.tensor(0 if position in behaviour.absent else value.bytes, kind), value)
+            for position, value in enumerate(node.outputs)
+        ]
         if made and known is not None:
             made[0] = replace(made[0], known=known)
         if node.type == "ShapeN":
             made = [replace(slot, known=_shape_array(source.value)) for slot, source in zip(made, data, strict=True)]
-        access = _ACCESS.get(node.type) if data and data[0].variable is not None else None
-        operation = self.expansion.emit(
+        if self._folds(node, data, after):
+            self.resident += [Resident(slot.tensor, node.name) for slot in made]
+            scope.settle(node, [replace(slot, constant=True) for slot in made], NOTHING)
+            return
+        extra = tuple(self.expansion.tensor(size, Kind.WORKSPACE) for size in behaviour.extra)
+        operation = self._emit(node, data, made, extra, after, behaviour, duration)
+        for position, slot in enumerate(made):
+            self._producers[slot.tensor] = operation
+            if slot.value.shape is None and slot.value.item_bytes and position not in behaviour.absent:
+                self.expansion.shapeless.append(f"{node.type} {node.name}")
+        scope.settle(node, [replace(slot, extra=extra) for slot in made] if extra else made, operation)
+
+    def _emit(
+        self,
+        node: PreparedNode,
+        data: list[Slot],
+        made: list[Slot],
+        extra: tuple[int, ...],
+        after: tuple[int, ...],
+        behaviour: Behaviour,
+        duration: float,
+    ) -> int:
+        inputs = tuple(slot.tensor for slot in data)
+        read = tuple(tensor for position in behaviour.reads_extra for tensor in data[position].extra)
+        variables, access = self._touched(node, data)
+        return self.expansion.emit(
             Operation(
                 node.name,
                 node.type,
-                inputs,
-                tuple(slot.tensor for slot in made),
+                inputs + read,
+                tuple(slot.tensor for slot in made) + extra,
                 after,
-                behaviour.takes,
-                tuple(inputs[source] if source >= 0 else -1 for source in behaviour.shares),
+                behaviour.takes + ((),) * len(extra) if behaviour.takes else (),
+                _aliases(behaviour, inputs, len(made) + len(extra)),
                 behaviour.workspace,
-                data[0].variable if access else None,
+                variables,
                 access,
                 behaviour.expensive and not (self._loops and duration < CHEAP_SECONDS),
                 duration,
             )
         )
-        for slot in made:
-            self._producers[slot.tensor] = operation
-            if slot.value.shape is None and slot.value.item_bytes:
-                self.expansion.shapeless.append(f"{node.type} {node.name}")
-        scope.settle(node, made, operation)
+
+    def _touched(self, node: PreparedNode, data: list[Slot]) -> tuple[tuple[int, ...], Access | None]:
+        """The variables a node reads or changes. Those copied at every read are changed where they are."""
+        positions = (0,) if node.type in _ACCESS else updated_variables(node.type)
+        access = _ACCESS.get(node.type, Access.UPDATE)
+        touched = tuple(
+            variable
+            for position in positions
+            if position < len(data) and (variable := data[position].variable) is not None
+            if access is Access.ASSIGN or variable not in self._copied_on_read
+        )
+        return touched, access if touched else None
+
+    def _folds(self, node: PreparedNode, data: list[Slot], after: tuple[int, ...]) -> bool:
+        """Whether it is computed once, when the function is instantiated (constant_folding.cc)."""
+        return (
+            bool(data)
+            and not after
+            and not self._loops
+            and all(slot.constant for slot in data)
+            and not is_stateful(node.type)
+            and sum(value.bytes for value in node.outputs) <= LARGEST_FOLDED
+        )
 
     def _with_shapes(self, node: PreparedNode, data: list[Slot]) -> PreparedNode:
         """The node with shapes inferred again, now that its inputs' are known."""
@@ -209,6 +274,17 @@ class Walk:
         if node.type == "TensorListLength" and data[0].items is not None:
             return np.array(len(data[0].items))
         return evaluate(node.type, [slot.known for slot in data], node.attributes)
+
+
+def _renames(node: PreparedNode, behaviour: Behaviour) -> bool:
+    return bool(behaviour.shares) and len(node.outputs) == 1 and not behaviour.expensive and behaviour.shares[0] >= 0
+
+
+def _aliases(behaviour: Behaviour, inputs: tuple[int, ...], count: int) -> tuple[int, ...]:
+    if not behaviour.shares:
+        return ()
+    shared = tuple(inputs[source] if source >= 0 else -1 for source in behaviour.shares)
+    return shared + (-1,) * (count - len(shared))
 
 
 def _shape_array(value: Value) -> Any:

@@ -1,0 +1,90 @@
+"""What XLA would allocate for a function: its own answer, from compiling the function without running it.
+
+XLA decides all buffers when it compiles. Its buffer assignment tells the size of each: parameters, results, and one
+block of scratch for everything in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from snugly.errors import UnpredictableProgramError
+from snugly.readers.node import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The sums of XLA's buffer assignment, in bytes."""
+
+    scratch: int
+    results: int
+    parameters: int
+    constants: int
+
+
+def assigned(serialized: bytes) -> Assignment:
+    """Read the buffer assignment out of a serialized HloProto."""
+    from tensorflow.compiler.xla.service import hlo_pb2
+
+    program = hlo_pb2.HloProto()
+    program.ParseFromString(serialized)
+    scratch = results = parameters = constants = 0
+    for allocation in program.buffer_assignment.buffer_allocations:
+        if allocation.is_thread_local:
+            continue
+        if allocation.is_constant:
+            constants += allocation.size
+        elif allocation.is_entry_computation_parameter:
+            parameters += allocation.size
+        elif allocation.maybe_live_out:
+            results += allocation.size
+        else:
+            scratch += allocation.size
+    return Assignment(scratch, results, parameters, constants)
+
+
+class XlaCompiler:
+    """Compiles functions of a graph's library; the same function for the same shapes only once."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._answers: dict[Any, Assignment] = {}
+        self._registered = False
+
+    def compile(self, function: str, arguments: list[Value]) -> Assignment:
+        """The buffers of one function called with arguments of these types and shapes."""
+        key = (function, tuple(arguments))
+        if key not in self._answers:
+            self._answers[key] = assigned(self._intermediate_representation(function, arguments))
+        return self._answers[key]
+
+    def _intermediate_representation(self, function: str, arguments: list[Value]) -> bytes:
+        import tensorflow as tf
+        from tensorflow.python.eager import context
+
+        specs = [tf.TensorSpec(argument.shape, argument.dtype) for argument in arguments]
+        with tf.init_scope():
+            eager = context.context()
+            eager.ensure_initialized()
+            self._register(eager)
+            try:
+                return eager.get_compiler_ir(
+                    device_name="/job:localhost/replica:0/task:0/device:CPU:0",
+                    platform_name=None,
+                    function_name=function,
+                    flat_args=specs,
+                    captured_inputs=[],
+                    stage="optimized_hlo_proto_serialized",
+                )
+            except (tf.errors.OpError, ValueError) as problem:
+                raise UnpredictableProgramError(
+                    f"XLA cannot compile {function}: {str(problem).splitlines()[0][:200]}"
+                ) from problem
+
+    def _register(self, eager: Any) -> None:
+        if not self._registered:
+            for function in self._library.function:
+                if not eager.has_function(function.signature.name):
+                    eager.add_function_def(function)
+            self._registered = True
