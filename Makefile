@@ -35,7 +35,7 @@ uv: $(if $(filter $(BOOTSTRAP)/%,$(UV)),$(BOOTSTRAP)/bin/uv)
 # here. Any other exit code is a failure.
 .PHONY: demo
 demo: uv  ## predict an example model on a Jetson Nano
-	@$(RUN) --no-default-groups --group cpu snugly predict examples/vgg16.py:build \
+	@$(RUN) --no-default-groups --group cpu snugly predict examples/segmentation.py:build \
 	    --train --batch-size 32 --device jetson-nano || test $$? -eq 1
 
 .PHONY: test

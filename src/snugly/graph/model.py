@@ -44,7 +44,8 @@ class Tensor:
 
     bytes: int
     kind: Kind = Kind.ACTIVATION
-    # Tensors that stay alive as long as this one does, though it has no bytes for them (a TensorList's items).
+    # Tensors that stay alive as long as this one does, though it has no bytes for them: a
+    # TensorList's items.
     holds: tuple[int, ...] = ()
 
 
@@ -81,9 +82,11 @@ class Resident:
 
     tensor: int
     name: str = ""
-    # Buffers of the same size that live while it is made: a random initializer computes in three steps.
+    # Buffers of the same size that live while it is made: a random initializer computes in three
+    # steps.
     scratch: int = 0
-    # The tensor whose buffer it shares until it is first written: optimizer slots begin as the same zeros.
+    # The tensor whose buffer it shares until it is first written: optimizer slots begin as the same
+    # zeros.
     shares: int | None = None
 
 
@@ -91,17 +94,21 @@ class Resident:
 class Graph:
     """Operations in an order in which they could run one by one, and their tensors.
 
-    `resident` tensors (variables, constants) come in the order in which they are made; `inputs` are held by the caller
-    for the whole step, or across all steps where `inputs_stay`; `outputs` are alive at the end of the step.
+    `resident` tensors (variables, constants) come in the order in which they are made; `inputs` are
+    held by the caller for the whole step, or across all steps where `inputs_stay`; `outputs` are
+    alive at the end of the step. What a graph must satisfy stands in `snugly.graph.check`.
     """
 
-    operations: list[Operation] = field(default_factory=list)
-    tensors: list[Tensor] = field(default_factory=list)
-    resident: list[Resident] = field(default_factory=list)
-    inputs: list[int] = field(default_factory=list)
-    outputs: list[int] = field(default_factory=list)
-    # A function's arguments are made before it is first called and stay; `fit` makes a fresh batch for every step.
+    operations: list[Operation] = field(default_factory=list[Operation])
+    tensors: list[Tensor] = field(default_factory=list[Tensor])
+    resident: list[Resident] = field(default_factory=list[Resident])
+    inputs: list[int] = field(default_factory=list[int])
+    outputs: list[int] = field(default_factory=list[int])
+    # A function's arguments are made before it is first called and stay; `fit` makes a fresh batch
+    # for every step.
     inputs_stay: bool = False
+    # How often the longest loop of the program turns; 1 where there is none.
+    turns: int = 1
 
     def resident_bytes(self) -> int:
         """Requested bytes of everything that outlives the step, each with a buffer of its own."""

@@ -1,28 +1,37 @@
-"""Replay a program's life through its allocator, several times over: building, first step, further steps.
+"""Replay a program's life through its allocator, several times: building, first step, others.
 
-The allocator's peak depends on its history. Weights leave gaps where their initializers worked, slots get whatever
-chunk is free, and no two steps run in the same order. So the peak is not one number: each life gives one, all of them
-together a distribution.
+The allocator's peak depends on its history. Weights leave gaps where their initializers worked,
+slots get whatever chunk is free, and no two steps run in the same order. So the peak is not one
+number: each life gives one, all of them together a distribution.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from snugly.allocators.bfc import BfcAllocator
-from snugly.graph import Graph
 from snugly.predicting.schedule import Plan, Schedule, simulate
 
-# Steps of one life: the first, in which slots still share buffers, and those after it. Peaks level off after a few.
-STEPS = 6
-# So many operations are simulated in all, in at least FEWEST and at most MOST lives: small graphs get many lives.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from snugly.allocators.bfc import BfcAllocator
+    from snugly.graph import Graph
+
+# Steps of one life: the first, in which slots still share buffers, and those after it. Peaks level
+# off after a few. Of very large graphs there are fewer.
+STEPS, STEPS_OF_LARGE_GRAPHS = 6, 3
+LARGE_GRAPH = 100_000
+# So many operations are simulated in all, in at least FEWEST and at most MOST lives: small graphs
+# get many lives.
 OPERATIONS = 300_000
 FEWEST_LIVES, MOST_LIVES = 2, 16
-# Some scalars always come first (seeds, counters): they decide that the first weight does not get the first region.
+# Some scalars always come before a model's first weight (seeds, counters): they decide that the
+# first weight does not get the first region.
 FIRST_SCALARS = 4
-# How a function's arguments were made is not known: taken over, copied from NumPy, or drawn (in three buffers).
+# How a function's arguments were made is not known: taken over, copied from NumPy, or drawn (in
+# three buffers).
 INPUT_SCRATCH = (0, 1, 2)
 
 
@@ -30,9 +39,11 @@ INPUT_SCRATCH = (0, 1, 2)
 class Estimate:
     """What several lives came to."""
 
-    # Peak while the weights are made, before any step; then for each life the peak of each step.
+    # Peak while the weights are made, before any step.
     building: int = 0
+    # For each life the peak of each step.
     lives: list[list[int]] = field(default_factory=list)
+    # The last step of each life.
     schedules: list[Schedule] = field(default_factory=list)
 
     def highest(self) -> list[int]:
@@ -40,49 +51,65 @@ class Estimate:
         return sorted(max(peaks[1:] or peaks) for peaks in self.lives)
 
 
-def estimate(graph: Graph, make_allocator: Callable[[], BfcAllocator], *, workers: int = 2, seed: int = 0) -> Estimate:
+def estimate(
+    graph: Graph, make_allocator: Callable[[], BfcAllocator], *, workers: int = 2, seed: int = 0
+) -> Estimate:
     """Play as many lives as the size of the graph allows. The same graph gives the same answer."""
     plan = Plan(graph)
+    size = max(1, len(graph.operations))
+    steps = STEPS if size < LARGE_GRAPH else STEPS_OF_LARGE_GRAPHS
+    lives = max(FEWEST_LIVES, min(MOST_LIVES, OPERATIONS // (steps * size)))
     result = Estimate()
-    draw = random.Random(seed)
-    steps = STEPS if len(graph.operations) * STEPS * FEWEST_LIVES <= 4 * OPERATIONS else 3
-    count = max(FEWEST_LIVES, min(MOST_LIVES, OPERATIONS // (steps * max(1, len(graph.operations)))))
-    for _ in range(count):
-        allocator = make_allocator()
-        handles = _build(graph, allocator, draw.choice(INPUT_SCRATCH))
-        result.building = max(result.building, allocator.peak_bytes_in_use)
-        sharing = _sharing_at_birth(graph)
-        peaks: list[int] = []
-        for _ in range(steps):
-            allocator.peak_bytes_in_use = allocator.bytes_in_use
-            schedule = simulate(plan, draw.randrange(1 << 62), workers, sharing)
-            handles, sharing = _step(graph, schedule, handles, allocator)
-            peaks.append(allocator.peak_bytes_in_use)
+    # Deterministic on purpose: the same program gets the same answer.
+    draw = random.Random(seed)  # noqa: S311
+    for _ in range(lives):
+        building, peaks, schedule = _live(plan, make_allocator(), draw, steps, workers)
+        result.building = max(result.building, building)
         result.lives.append(peaks)
         result.schedules.append(schedule)
     return result
 
 
+def _live(
+    plan: Plan, allocator: BfcAllocator, draw: random.Random, steps: int, workers: int
+) -> tuple[int, list[int], Schedule]:
+    """One life: the peak of building, the peak of each step, and the last step."""
+    graph = plan.graph
+    handles = _build(graph, allocator, draw.choice(INPUT_SCRATCH))
+    building = allocator.peak_bytes_in_use
+    sharing = _sharing_at_birth(graph)
+    peaks: list[int] = []
+    while True:
+        allocator.peak_bytes_in_use = allocator.bytes_in_use
+        schedule = simulate(plan, draw.randrange(1 << 62), workers, sharing)
+        handles, sharing = _step(graph, schedule, handles, allocator)
+        peaks.append(allocator.peak_bytes_in_use)
+        if len(peaks) == steps:
+            return building, peaks, schedule
+
+
 def _build(graph: Graph, allocator: BfcAllocator, scratch: int) -> list[int]:
-    """Make everything resident; the handle of each, -1 for those that share another's or have no bytes."""
-    for _ in range(0 if graph.inputs_stay else FIRST_SCALARS):
-        _allocate(allocator, 1)
-    handles: list[int] = []
+    """Make what is resident; a handle each, -1 for what shares another's or has no bytes."""
     if graph.inputs_stay:
         _make_inputs(graph, allocator, scratch)
+    else:
+        for _ in range(FIRST_SCALARS):
+            _allocate(allocator, 1)
+    handles: list[int] = []
     for resident in graph.resident:
         size = graph.tensors[resident.tensor].bytes
         if not size or resident.shares is not None:
             handles.append(-1)
-            continue
-        handles.append(_make(allocator, size, resident.scratch))
+        else:
+            handles.append(_make(allocator, size, resident.scratch))
     return handles
 
 
 def _sharing_at_birth(graph: Graph) -> list[int]:
     position = {resident.tensor: index for index, resident in enumerate(graph.resident)}
     return [
-        index if resident.shares is None else position[resident.shares] for index, resident in enumerate(graph.resident)
+        index if resident.shares is None else position[resident.shares]
+        for index, resident in enumerate(graph.resident)
     ]
 
 
@@ -90,19 +117,24 @@ def _step(
     graph: Graph, schedule: Schedule, handles: list[int], allocator: BfcAllocator
 ) -> tuple[list[int], list[int]]:
     """One step; the handles of what is resident after it, and who shares whose buffer then."""
-    live: dict[int, int] = dict(enumerate(handles))
-    batch = [] if graph.inputs_stay else _make_inputs(graph, allocator)
-    allocate, free = allocator.allocate, allocator.free
+    first = len(handles)
+    batch = [-1] * len(graph.inputs) if graph.inputs_stay else _make_inputs(graph, allocator)
+    live: dict[int, int] = dict(enumerate((*handles, *batch)))
+    free = allocator.free
     for buffer, size in schedule.events:
         if size >= 0:
-            live[buffer] = allocate(size)  # type: ignore[assignment]  # the allocator is not limited here
+            live[buffer] = _allocate(allocator, size)
         else:
             free(live.pop(buffer))
-    owner: dict[int, int] = {}
+    # A variable may have been assigned an input that stays: then it has no buffer of its own.
+    owner = {first + index: first + index for index in range(len(batch)) if graph.inputs_stay}
     sharing = [owner.setdefault(buffer, index) for index, buffer in enumerate(schedule.resident)]
-    kept = [live.get(buffer, -1) if sharing[i] == i else -1 for i, buffer in enumerate(schedule.resident)]
+    kept = [
+        live.get(buffer, -1) if sharing[index] == index else -1
+        for index, buffer in enumerate(schedule.resident)
+    ]
     keep = set(kept)
-    for handle in (*live.values(), *batch):
+    for handle in live.values():
         if handle >= 0 and handle not in keep:
             free(handle)
     return kept, sharing
@@ -110,7 +142,7 @@ def _step(
 
 def _make_inputs(graph: Graph, allocator: BfcAllocator, scratch: int = 0) -> list[int]:
     sizes = [graph.tensors[tensor].bytes for tensor in graph.inputs]
-    return [_make(allocator, size, scratch) for size in sizes if size]
+    return [_make(allocator, size, scratch) if size else -1 for size in sizes]
 
 
 def _make(allocator: BfcAllocator, size: int, scratch: int) -> int:
@@ -124,5 +156,5 @@ def _make(allocator: BfcAllocator, size: int, scratch: int) -> int:
 
 def _allocate(allocator: BfcAllocator, size: int) -> int:
     handle = allocator.allocate(size)
-    assert handle is not None, "the allocator of an estimate has no limit that a program could reach"
+    assert handle is not None, "an estimate's allocator has no limit that a program could reach"
     return handle

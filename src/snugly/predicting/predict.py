@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Mapping
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from snugly.allocators.bfc import BfcAllocator
 from snugly.devices import budget_for
 from snugly.errors import InputError
-from snugly.graph import Graph
-from snugly.predicting.chronicle import timeline_of
-from snugly.predicting.estimate import Estimate, estimate
-from snugly.predicting.prediction import LiveTensor, Prediction
+from snugly.predicting.estimate import estimate
+from snugly.predicting.peak import describe_peak
+from snugly.predicting.prediction import Prediction
+from snugly.predicting.spread import spread_of
+from snugly.predicting.suggest import suggest_batch_size
 from snugly.readers.dimensions import Dimensions
-from snugly.readers.read import Reading, read_program
+from snugly.readers.read import read_program
 from snugly.units import Size
 
-# What the simulation does not know (durations, the order of edges, kernels' scratch) moves real peaks out of the range
-# of the simulated ones by up to this much; see docs/accuracy.md for how often it was enough.
-MARGIN_BELOW, MARGIN_ABOVE = 0.05, 0.05
-UNLIMITED = 1 << 60
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snugly.devices import Budget, Device
+    from snugly.readers.read import Reading
+
+UNLIMITED = 1 << 60  # bytes: the replay never runs out, so that it can say how much would be needed
 
 
-def predict(
+def predict(  # noqa: PLR0913  # the public contract
     program: Any,
     *example: Any,
     batch_size: int | None = None,
     training: bool = False,
     memory: str | SupportsIndex | None = None,
-    device: Any = None,
+    device: str | Device | None = None,
     jit_compile: bool | None = None,
     runtime: str | None = None,
     dimensions: Mapping[str, int] | None = None,
@@ -39,64 +41,72 @@ def predict(
     """Say before a run how much memory one step of a program takes, and whether it fits.
 
     Args:
-        program: a `keras.Model`, a `tf.function`, a ConcreteFunction, a callable with `tf.TensorSpec`s in `example`, or
-            the path of a `.keras` file or SavedModel folder, or `script.py:name`.
-        *example: what the program is called with: specs, arrays or tensors. Their values are never used.
-        batch_size: for every first dimension the program leaves open.
+        program: a `keras.Model`, a `tf.function`, a ConcreteFunction, a callable with
+            `tf.TensorSpec`s in `example`, or text: the path of a `.keras` file or a SavedModel
+            folder, `script.py:name` or `module:name`.
+        *example: what the program is called with: specs, arrays or tensors. Of a model, the input
+            and, for training, the target. Their values are never used.
+        batch_size: the size of every first dimension that the program leaves open.
         training: one training step of a compiled model, else inference.
         memory: the budget, as a size. Not together with `device`.
         device: the budget is what this device offers.
         jit_compile: whether XLA compiles the step; None for what TensorFlow would do.
-        runtime: what runs the program; None for TensorFlow.
-        dimensions: sizes of other open dimensions, by name.
-        allow_code: let a model file run code it carries.
+        runtime: what runs the program; None or "tensorflow".
+        dimensions: the sizes of other open dimensions, by name.
+        allow_code: let a model file run code that it carries.
     """
     started = time.perf_counter()
-    if batch_size is not None and batch_size < 1:
-        raise InputError(f"the batch size must be at least 1, not {batch_size}", hint="give batch_size=32")
+    _check(batch_size, runtime)
     budget = budget_for(memory, device)
-    del jit_compile, runtime
-    asked = Dimensions(batch_size, dimensions or {})
-    reading = read_program(program, example, dimensions=asked, training=training, allow_code=allow_code)
+    del jit_compile
+
+    def at(size: int | None) -> Prediction:
+        reading = read_program(
+            program,
+            example,
+            dimensions=Dimensions(size, dimensions or {}),
+            training=training,
+            allow_code=allow_code,
+        )
+        return predict_reading(reading, budget)
+
+    prediction = at(batch_size)
+    suggestions: tuple[str, ...] = ()
+    if prediction.verdict in {"does-not-fit", "uncertain"} and batch_size is not None:
+        suggestions = suggest_batch_size(prediction, batch_size, at)
+    return prediction.completed(suggestions, time.perf_counter() - started)
+
+
+def predict_reading(reading: Reading, budget: Budget | None = None) -> Prediction:
+    """The prediction for a program that has been read."""
     result = estimate(reading.graph, lambda: BfcAllocator.for_cpu(UNLIMITED))
-    peak, low, high = _spread(result)
-    requested, parts, tensors, where = _at_the_peak(reading, result)
+    spread = spread_of(result, reading.graph)
+    peak = describe_peak(reading, result)
     return Prediction(
         program=reading.name,
-        training=training,
-        peak=Size(peak),
-        low=Size(low),
-        high=Size(high),
-        requested=requested,
+        training=reading.training,
+        peak=spread.peak,
+        low=spread.low,
+        high=spread.high,
+        requested=peak.requested,
         resident=Size(reading.graph.resident_bytes()),
-        parts=parts,
-        tensors=tensors,
+        building=Size(result.building),
+        parts=peak.parts,
+        tensors=peak.tensors,
         budget=budget,
-        peak_where=where,
+        peak_where=peak.where,
         notes=tuple(reading.notes),
         tensorflow=reading.tensorflow,
-        elapsed=time.perf_counter() - started,
     )
 
 
-def _spread(result: Estimate) -> tuple[int, int, int]:
-    highest = result.highest()
-    everything = sorted(peak for peaks in result.lives for peak in peaks[1:] or peaks)
-    peak = round(statistics.median(highest))
-    low = min(everything[0], peak)
-    return peak, round(low * (1 - MARGIN_BELOW)), round(highest[-1] * (1 + MARGIN_ABOVE))
-
-
-def _at_the_peak(reading: Reading, result: Estimate) -> tuple[Size, dict[str, Size], list[LiveTensor], str | None]:
-    """What is live when most bytes are asked for, in a step whose peak is the middle one."""
-    graph: Graph = reading.graph
-    timelines = sorted((timeline_of(graph, schedule) for schedule in result.schedules), key=lambda t: t.peak()[1])
-    timeline = timelines[len(timelines) // 2]
-    moment, requested = timeline.peak()
-    parts: dict[str, Size] = {}
-    tensors: list[LiveTensor] = []
-    for span in timeline.live_at(moment):
-        origin = reading.origin(span.operation)
-        tensors.append(LiveTensor(Size(span.bytes), str(span.kind), span.operation, origin.layer, origin.line))
-        parts[str(span.kind)] = Size(parts.get(str(span.kind), 0) + span.bytes)
-    return Size(requested), parts, tensors, None
+def _check(batch_size: int | None, runtime: str | None) -> None:
+    if batch_size is not None and batch_size < 1:
+        raise InputError(
+            f"the batch size must be at least 1, not {batch_size}", hint="give batch_size=32"
+        )
+    if runtime not in {None, "tensorflow"}:
+        raise InputError(
+            f"the runtime {runtime!r} cannot be predicted for this program",
+            hint="leave it out: TensorFlow runs Keras models, functions and SavedModels",
+        )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
-
-from snugly.units import Size
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from snugly.devices import Budget
+    from collections.abc import Mapping, Sequence
 
-Verdict = Literal["fits", "does-not-fit", "uncertain"]
+    from snugly.devices import Budget
+    from snugly.units import Size
+
+Verdict: TypeAlias = Literal["fits", "does-not-fit", "uncertain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,10 @@ class LiveTensor:
 class Prediction:
     """How much memory one step of a program takes, with a range, before it has run.
 
-    `peak` is the allocator's peak over all tensors of the process, what is resident and one step; `low` and `high` hold
-    the measured peak 95 times in 100. `requested` is the peak of the bytes asked for, without the allocator's waste,
-    and `parts` says what it is made of.
+    `peak` is the allocator's peak over all tensors of the process: what is resident and one step.
+    `low` and `high` hold the measured peak 95 times in 100. `requested` is the peak of the bytes
+    asked for, without the allocator's waste, and `parts` says what it is made of. `building` is the
+    peak while the weights are made, before the first step.
     """
 
     program: str
@@ -41,6 +42,7 @@ class Prediction:
     high: Size
     requested: Size
     resident: Size
+    building: Size
     parts: Mapping[str, Size]
     tensors: Sequence[LiveTensor]
     budget: Budget | None = None
@@ -49,6 +51,10 @@ class Prediction:
     notes: Sequence[str] = field(default_factory=tuple)
     tensorflow: str | None = None
     elapsed: float = 0.0
+
+    def completed(self, suggestions: Sequence[str], elapsed: float) -> Prediction:
+        """The same prediction with what was found out after it."""
+        return replace(self, suggestions=tuple(suggestions), elapsed=elapsed)
 
     @property
     def verdict(self) -> Verdict | None:

@@ -1,7 +1,7 @@
 """A Timeline says what happens in time: which tensor is alive from when to when.
 
-Predicted, measured and planned timelines are of this one type, so every question about them is asked here once. Time is
-a count of events (births and deaths in their order), not seconds.
+Predicted, measured and planned timelines are of this one type, so every question about them is
+asked here once. Time is a count of events (births and deaths in their order), not seconds.
 """
 
 from __future__ import annotations
@@ -30,26 +30,31 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Buffers in time. Moments run from 0 to `length` - 1."""
+    """Buffers in time. Moments run from 0 to `length` - 1; a buffer that stays dies at `length`."""
 
     spans: Sequence[Span]
     length: int
 
     def requested(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Requested bytes alive at each moment."""
+        count = len(self.spans)
+        sizes = np.fromiter((span.bytes for span in self.spans), np.int64, count)
+        births = np.fromiter((span.birth for span in self.spans), np.int64, count)
+        deaths = np.fromiter((span.death for span in self.spans), np.int64, count)
         change = np.zeros(self.length + 1, np.int64)
-        sizes = np.fromiter((span.bytes for span in self.spans), np.int64, len(self.spans))
-        np.add.at(change, [span.birth for span in self.spans], sizes)
-        np.subtract.at(change, [span.death for span in self.spans], sizes)
+        np.add.at(change, births, sizes)
+        np.subtract.at(change, deaths, sizes)
         return np.cumsum(change)[: self.length]
 
     def peak(self) -> tuple[int, int]:
-        """The first moment at which most bytes are alive, and how many."""
+        """The first moment at which most bytes are alive, and how many; `(0, 0)` without time."""
+        if not self.length:
+            return 0, 0
         curve = self.requested()
         moment = int(np.argmax(curve))
         return moment, int(curve[moment])
 
     def live_at(self, moment: int) -> list[Span]:
-        """What is alive at a moment, largest first."""
+        """What is alive at a moment, largest first, then oldest, then by name."""
         live = [span for span in self.spans if span.birth <= moment < span.death]
         return sorted(live, key=lambda span: (-span.bytes, span.birth, span.operation))
