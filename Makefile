@@ -58,9 +58,13 @@ pytest: uv  ## the tests, and 100 % branch coverage of the pure rooms
 docs: uv  ## build the documentation into docs/_build; a warning is an error
 	$(RUN) sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
 
+.PHONY: picture
+picture: uv  ## draw the README's picture from the real output of the demo
+	$(RUN) python docs/draw_picture.py
+
 .PHONY: accuracy
 accuracy: uv  ## predicted against measured; writes the table in the docs (long)
-	$(RUN) python -m tests.accuracy
+	$(RUN) python -m tests.accuracy --quick --output docs/accuracy.md
 
 .PHONY: bench
 bench: uv  ## timings, with the peers beside us

@@ -58,7 +58,6 @@ def predict(  # noqa: PLR0913  # the public contract
     started = time.perf_counter()
     _check(batch_size, runtime)
     budget = budget_for(memory, device)
-    del jit_compile
 
     def at(size: int | None) -> Prediction:
         reading = read_program(
@@ -66,6 +65,7 @@ def predict(  # noqa: PLR0913  # the public contract
             example,
             dimensions=Dimensions(size, dimensions or {}),
             training=training,
+            jit_compile=jit_compile,
             allow_code=allow_code,
         )
         return predict_reading(reading, budget)

@@ -1,0 +1,1 @@
+"""Any program → Graph: what a TensorFlow program would do, found out without running it."""

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
-from snugly.readers.prepare import PreparedNode
+if TYPE_CHECKING:
+    from snugly.readers.prepare import PreparedNode
 
 
-def larger_sides(nodes: list[PreparedNode]) -> dict[str, bool]:
-    """For each condition (a tensor's name) that splits values: whether its true side makes more bytes."""
-    switches = [node for node in nodes if node.type == "Switch"]
+SWITCHES = ("Switch", "_SwitchN")
+
+
+def branch_taken(index: int, count: int) -> int:
+    """Who is told to take a branch that is not there takes the last (functional_ops.cc)."""
+    return index if 0 <= index < count else count - 1
+
+
+def larger_sides(nodes: list[PreparedNode]) -> dict[str, int]:
+    """For each condition (a tensor's name) that splits values: which of its sides makes most bytes.
+
+    Of two sides, 0 is the false one. Of sides that make as much, the last is taken.
+    """
+    switches = [node for node in nodes if node.type in SWITCHES]
     if not switches:
         return {}
     followers: dict[str, list[PreparedNode]] = defaultdict(list)
@@ -18,14 +31,16 @@ def larger_sides(nodes: list[PreparedNode]) -> dict[str, bool]:
             followers[name].append(node)
         for name in node.control:
             followers[f"^{name}"].append(node)
-    weights: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for side in (0, 1):
-        starts: dict[str, list[str]] = defaultdict(list)
-        for switch in switches:
-            starts[switch.data[1]].append(f"{switch.name}:{side}")
-        for condition, tensors in starts.items():
-            weights[condition][side] = _bytes_behind(tensors, followers)
-    return {condition: on >= off for condition, (off, on) in weights.items()}
+    sides: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for switch in switches:
+        for side in range(len(switch.outputs)):
+            sides[switch.data[1]][side].append(f"{switch.name}:{side}")
+    return {
+        condition: max((_bytes_behind(tensors, followers), side) for side, tensors in each.items())[
+            1
+        ]
+        for condition, each in sides.items()
+    }
 
 
 def _bytes_behind(tensors: list[str], followers: dict[str, list[PreparedNode]]) -> int:

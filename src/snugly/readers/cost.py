@@ -1,14 +1,16 @@
-"""How long a kernel takes, to an order of magnitude: enough to put operations in order, not to time them.
+"""How long a kernel takes, to an order of magnitude: enough to order operations, not to time them.
 
-The rates were fitted to the profiler's figures for a dozen programs on two cores; a faster machine changes all of them
-alike, which changes no order.
+The rates were fitted to the profiler's figures for a dozen programs on two cores; a faster machine
+changes all of them alike, which changes no order.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from snugly.readers.node import Node, Value
+if TYPE_CHECKING:
+    from snugly.readers.node import Node, Value
 
 _DISPATCH = 0.8e-6  # seconds for a kernel that does nothing
 _STREAMED = 20e9  # bytes a second, element-wise kernels
@@ -16,12 +18,29 @@ _GATHERED = 8e9  # bytes a second, everything that reorders or reduces
 _COMPUTED = 7e10  # floating-point operations a second
 _DRAWN = 0.8e9  # bytes of random numbers a second
 
-_FREE = frozenset(["ReadVariableOp", "VarHandleOp", "NoOp", "Identity", "Shape", "Size", "AssignVariableOp", "Fill"])
-_ELEMENTWISE = frozenset(
-    "Add AddV2 AddN Sub Mul RealDiv DivNoNan Maximum Minimum Neg Sqrt Rsqrt Square Relu ReluGrad Relu6 Relu6Grad Cast "
-    "AssignAddVariableOp AssignSubVariableOp SelectV2 BiasAdd Sigmoid SigmoidGrad Tanh TanhGrad RsqrtGrad "
-    "SquaredDifference GreaterEqual Greater Less LeakyRelu Elu Exp Log Pow".split()
+_FREE = frozenset(
+    [
+        "ReadVariableOp",
+        "VarHandleOp",
+        "NoOp",
+        "Identity",
+        "Shape",
+        "Size",
+        "AssignVariableOp",
+        "Fill",
+    ]
 )
+_ELEMENTWISE = frozenset(
+    [
+        *("Add", "AddV2", "AddN", "Sub", "Mul", "RealDiv", "DivNoNan", "Maximum", "Minimum"),
+        *("Neg", "Sqrt", "Rsqrt", "RsqrtGrad", "Square", "SquaredDifference", "Exp", "Log", "Pow"),
+        *("Relu", "ReluGrad", "Relu6", "Relu6Grad", "LeakyRelu", "Elu", "BiasAdd"),
+        *("Sigmoid", "SigmoidGrad", "Tanh", "TanhGrad", "Cast", "SelectV2"),
+        *("Greater", "GreaterEqual", "Less", "AssignAddVariableOp", "AssignSubVariableOp"),
+    ]
+)
+_IMAGE_AXES = 4  # batch, height, width, channels
+_CONVOLUTION_ARRAYS = 3  # image, filter, result
 
 
 def seconds(node: Node) -> float:
@@ -41,17 +60,19 @@ def _arithmetic(node: Node) -> float:
     if not node.outputs or not node.inputs:
         return 0.0
     if "Conv" in node.type:
-        return _convolution([value for value in (*node.inputs, *node.outputs) if value.shape and len(value.shape) > 3])
+        arrays = (*node.inputs, *node.outputs)
+        return _convolution([v for v in arrays if v.shape and len(v.shape) >= _IMAGE_AXES])
     if "MatMul" in node.type and node.inputs[0].shape:
         inner = node.inputs[0].elements * node.inputs[1].elements * node.outputs[0].elements
-        # For (m, k) by (k, n) the three sizes multiply to (m k n)²; a batch adds its square root too often.
+        # For (m, k) by (k, n) the three sizes multiply to (m k n)²; a batch adds its square root
+        # too often.
         return 2.0 * math.sqrt(max(inner, 1))
     return 0.0
 
 
 def _convolution(arrays: list[Value]) -> float:
-    """Image, filter and result in any order: each element of the result meets a filter's worth of the image."""
-    if len(arrays) < 3:  # noqa: PLR2004  # image, filter, result
+    """Image, filter, result in any order: each element of the result meets a filter's worth."""
+    if len(arrays) < _CONVOLUTION_ARRAYS:
         return 0.0
     sizes = sorted(value.elements for value in arrays)
     channels = min(value.shape[-1] for value in arrays if value.shape)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from snugly.errors import UnknownDimensionError
+from snugly.errors import InputError, UnknownDimensionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # How people call the axes of an array with so many of them; the first is the batch.
 _AXES = {
@@ -23,17 +26,29 @@ class Dimensions:
     batch_size: int | None = None
     named: Mapping[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name, size in self.named.items():
+            if isinstance(size, bool) or not hasattr(size, "__index__") or size < 1:
+                raise InputError(
+                    f"the dimension {name!r} must be a whole number of at least 1, not {size!r}",
+                    hint=f"give dimensions={{{name!r}: 128}}",
+                )
+
     def fill(self, owner: str, shape: tuple[int | None, ...] | None) -> tuple[int, ...]:
         """The shape with every open dimension filled in.
 
-        A dimension goes by its axis ("sequence") or by its owner and axis ("tokens.sequence", "tokens.1").
+        A dimension goes by its axis ("sequence") or by its owner and axis ("tokens.sequence",
+        "tokens.1").
         """
         if shape is None:
             raise UnknownDimensionError(
                 f"the number of dimensions of {owner!r} is not known",
                 hint="give an example or a tf.TensorSpec with a shape",
             )
-        return tuple(size if size is not None else self._ask(owner, axis, len(shape)) for axis, size in enumerate(shape))
+        return tuple(
+            size if size is not None else self._ask(owner, axis, len(shape))
+            for axis, size in enumerate(shape)
+        )
 
     def _ask(self, owner: str, axis: int, rank: int) -> int:
         name = axis_name(axis, rank)

@@ -1,25 +1,26 @@
 """Compute the small integers a graph steers itself by: loop counters, axes, shapes.
 
-Only whole numbers and truth values of a few elements, only operators listed here; everything else is unknown (None).
-Nothing of the user's is executed.
+Only whole numbers and truth values of a few elements, only operators listed here; everything else
+is unknown (None). Nothing of the user's is executed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-# Larger values never steer control flow, and keeping them would cost what we promise not to allocate.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# Larger values never steer control flow, and keeping them would cost what we promise not to
+# allocate.
 MOST_ELEMENTS = 4096
 
 Array = Any
 
-
-_SIMPLE: dict[str, Callable[..., Array]] = {
-    "Identity": lambda x: x,
-    "StopGradient": lambda x: x,
+_ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "AddV2": np.add,
     "Add": np.add,
     "Sub": np.subtract,
@@ -38,13 +39,20 @@ _SIMPLE: dict[str, Callable[..., Array]] = {
     "LogicalAnd": np.logical_and,
     "LogicalOr": np.logical_or,
     "LogicalNot": np.logical_not,
-    "ExpandDims": lambda x, axis: np.expand_dims(x, int(axis)),
-    "Reshape": lambda x, shape: np.reshape(x, tuple(int(n) for n in shape)),
-    "Range": lambda start, stop, step: np.arange(start, stop, step),
-    "GatherV2": lambda x, indices, axis: np.take(x, indices, int(axis)),
     "SelectV2": np.where,
-    "Fill": lambda shape, x: np.full(tuple(int(n) for n in shape), x),
 }
+_REDUCTIONS: dict[str, Callable[..., Array]] = {
+    "Prod": np.prod,
+    "Sum": np.sum,
+    "Max": np.max,
+    "Min": np.min,
+    "All": np.all,
+    "Any": np.any,
+}
+
+
+class _TooLargeError(ValueError):
+    """The result would have more elements than steer anything."""
 
 
 def evaluate(operator: str, values: Sequence[Array | None], attributes: Any) -> Array | None:
@@ -54,7 +62,7 @@ def evaluate(operator: str, values: Sequence[Array | None], attributes: Any) -> 
     try:
         with np.errstate(all="ignore"):
             result = _evaluate(operator, values, attributes)
-    except (ValueError, IndexError, KeyError, TypeError, OverflowError):
+    except (ValueError, IndexError, KeyError, TypeError, ArithmeticError):
         return None
     if result is None:
         return None
@@ -65,31 +73,76 @@ def evaluate(operator: str, values: Sequence[Array | None], attributes: Any) -> 
 
 
 def _evaluate(operator: str, values: Sequence[Array], attributes: Any) -> Array | None:
-    if operator in _SIMPLE:
-        return _SIMPLE[operator](*values)
-    if operator == "Pack":
-        return np.stack(values, axis=int(attributes["axis"]))
-    if operator == "ConcatV2":
-        return np.concatenate(values[:-1], axis=int(values[-1]))
-    if operator in ("Prod", "Sum", "Max", "Min", "All", "Any"):
-        function = {
-            "Prod": np.prod,
-            "Sum": np.sum,
-            "Max": np.max,
-            "Min": np.min,
-            "All": np.all,
-            "Any": np.any,
-        }[operator]
+    if operator in _ELEMENTWISE:
+        _refuse_large(np.broadcast_shapes(*(np.shape(value) for value in values)))
+        return _ELEMENTWISE[operator](*values)
+    if operator in _REDUCTIONS:
         axes = tuple(int(axis) for axis in np.ravel(values[1]))
-        return function(values[0], axis=axes, keepdims=attributes["keep_dims"])
-    if operator == "Squeeze":
-        axes = tuple(int(axis) for axis in attributes["squeeze_dims"])
-        return np.squeeze(values[0], axis=axes or None)
-    if operator == "Cast":
-        return values[0].astype(attributes["DstT"])
-    if operator == "StridedSlice":
-        return _strided_slice(values, attributes)
+        return _REDUCTIONS[operator](values[0], axis=axes, keepdims=attributes["keep_dims"])
+    if operator in _OTHERS:
+        return _OTHERS[operator](values, attributes)
     return None
+
+
+def _refuse_large(shape: Sequence[int]) -> None:
+    """Before it is computed: a result that is not kept should not be made either."""
+    if math.prod(shape) > MOST_ELEMENTS:
+        raise _TooLargeError
+
+
+def _same(values: Sequence[Array], attributes: Any) -> Array:
+    del attributes
+    return values[0]
+
+
+def _expand(values: Sequence[Array], attributes: Any) -> Array:
+    del attributes
+    return np.expand_dims(values[0], int(values[1]))
+
+
+def _reshape(values: Sequence[Array], attributes: Any) -> Array:
+    del attributes
+    return np.reshape(values[0], tuple(int(size) for size in values[1]))
+
+
+def _range(values: Sequence[Array], attributes: Any) -> Array:
+    del attributes
+    start, stop, step = (int(value) for value in values)
+    _refuse_large((len(range(start, stop, step)),))
+    return np.arange(start, stop, step)
+
+
+def _gather(values: Sequence[Array], attributes: Any) -> Array:
+    if attributes.get("batch_dims"):
+        raise ValueError
+    source, indices, axis = values
+    _refuse_large((np.size(source), np.size(indices)))
+    return np.take(source, indices, int(axis))
+
+
+def _fill(values: Sequence[Array], attributes: Any) -> Array:
+    del attributes
+    shape = tuple(int(size) for size in values[0])
+    _refuse_large(shape)
+    return np.full(shape, values[1])
+
+
+def _pack(values: Sequence[Array], attributes: Any) -> Array:
+    return np.stack(values, axis=int(attributes["axis"]))
+
+
+def _concatenate(values: Sequence[Array], attributes: Any) -> Array:
+    del attributes
+    return np.concatenate(values[:-1], axis=int(values[-1]))
+
+
+def _squeeze(values: Sequence[Array], attributes: Any) -> Array:
+    axes = tuple(int(axis) for axis in attributes["squeeze_dims"])
+    return np.squeeze(values[0], axis=axes or None)
+
+
+def _cast(values: Sequence[Array], attributes: Any) -> Array:
+    return values[0].astype(attributes["DstT"])
 
 
 def _strided_slice(values: Sequence[Array], attributes: Any) -> Array | None:
@@ -106,3 +159,19 @@ def _strided_slice(values: Sequence[Array], attributes: Any) -> Array | None:
         stop = None if attributes["end_mask"] & bit else int(end[axis])
         index.append(slice(start, stop, int(strides[axis])))
     return value[tuple(index)]
+
+
+_OTHERS: dict[str, Callable[[Sequence[Array], Any], Array | None]] = {
+    "Identity": _same,
+    "StopGradient": _same,
+    "ExpandDims": _expand,
+    "Reshape": _reshape,
+    "Range": _range,
+    "GatherV2": _gather,
+    "Fill": _fill,
+    "Pack": _pack,
+    "ConcatV2": _concatenate,
+    "Squeeze": _squeeze,
+    "Cast": _cast,
+    "StridedSlice": _strided_slice,
+}

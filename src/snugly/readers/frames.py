@@ -1,22 +1,24 @@
 """Which nodes of a graph belong to which loop.
 
-Before a graph runs, TensorFlow turns every loop into Enter, Merge, Switch, NextIteration and Exit nodes; what lies
-between Enter and Exit is the loop's frame. This module finds the frames, and an order in which a frame's nodes and
-the loops inside it can be walked.
+Before a graph runs, TensorFlow turns every loop into Enter, Merge, Switch, NextIteration and Exit
+nodes; what lies between Enter and Exit is the loop's frame. This module finds the frames, and an
+order in which a frame's nodes and the loops inside it can be walked.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from snugly.readers.prepare import PreparedNode
+if TYPE_CHECKING:
+    from snugly.readers.prepare import PreparedNode
 
 Path = tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Frame:
-    """The nodes of one loop, or of the graph itself, and the loops inside, each after what it waits for."""
+    """The nodes and inner loops of one loop, or of the graph itself, each after its sources."""
 
     name: str
     units: list[PreparedNode | Frame] = field(default_factory=list)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from snugly.errors import InputError, UnknownDimensionError, UnpredictableProgramError
 from snugly.graph.model import Kind
-from snugly.readers.dimensions import Dimensions
 from snugly.readers.variables import Variable
 
+if TYPE_CHECKING:
+    from snugly.readers.dimensions import Dimensions
 
-def trace_model(model: Any, example: tuple[Any, ...], dimensions: Dimensions, *, training: bool) -> Any:
-    """The ConcreteFunction of one step. Call it inside a graph, so that what gets built takes no memory."""
+
+def trace_model(
+    model: Any, example: tuple[Any, ...], dimensions: Dimensions, *, training: bool
+) -> Any:
+    """The ConcreteFunction of one step.
+
+    Call it inside a graph, so that what gets built takes no memory.
+    """
     import tensorflow as tf
 
     if training and not getattr(model, "compiled", False):
@@ -51,22 +58,30 @@ def input_specs(model: Any, dimensions: Dimensions) -> Any:
 
 
 def _specs_from_build(model: Any, dimensions: Dimensions) -> Any:
-    """A subclassed model that was built or called knows at least its shapes."""
+    """A subclassed model that was built or called knows at least its shapes.
+
+    Of a call it remembers the batch too, which says nothing about the next one.
+    """
     import tensorflow as tf
 
     shapes = getattr(model, "_build_shapes_dict", None) or {}
     if len(shapes) != 1:
         raise UnknownDimensionError(
             f"the model {model.name!r} does not say what it takes",
-            hint="give an example: snugly.predict(model, tf.TensorSpec((None, 224, 224, 3)), batch_size=32)",
+            hint="give an example:"
+            " snugly.predict(model, tf.TensorSpec((None, 224, 224, 3)), batch_size=32)",
         )
     (name, shape), *_ = shapes.items()
     dtype = model.input_dtype if getattr(model, "input_dtype", None) else "float32"
+
+    def spec(owner: str, sizes: Any) -> Any:
+        return tf.TensorSpec(dimensions.fill(owner, (None, *sizes[1:])), dtype)
+
     if isinstance(shape, Mapping):
-        return {key: tf.TensorSpec(dimensions.fill(key, tuple(value)), dtype) for key, value in shape.items()}
+        return {key: spec(key, sizes) for key, sizes in shape.items()}
     if shape and isinstance(shape[0], (list, tuple)):
-        return [tf.TensorSpec(dimensions.fill(f"{name}{i}", tuple(s)), dtype) for i, s in enumerate(shape)]
-    return tf.TensorSpec(dimensions.fill(name, tuple(shape)), dtype)
+        return [spec(f"{name}{position}", sizes) for position, sizes in enumerate(shape)]
+    return spec(name, shape)
 
 
 def _target_specs(model: Any, inputs: Any) -> Any:
@@ -74,19 +89,33 @@ def _target_specs(model: Any, inputs: Any) -> Any:
     import keras
     import tensorflow as tf
 
-    outputs = tf.function(lambda x: model(x, training=False)).get_concrete_function(inputs).structured_outputs
-    losses = model.loss
-    if not isinstance(losses, (list, tuple, Mapping)):
-        losses = keras.tree.map_structure(lambda _: losses, outputs)
-    elif isinstance(outputs, Mapping) and isinstance(losses, Mapping):
-        losses = {name: losses.get(name) for name in outputs}
+    forward = tf.function(lambda x: model(x, training=False)).get_concrete_function(inputs)
+    outputs = forward.structured_outputs
     try:
+        losses = _losses_like(outputs, model)
         return keras.tree.map_structure_up_to(outputs, _target_spec, outputs, losses)
     except (ValueError, TypeError, KeyError) as problem:
         raise UnpredictableProgramError(
             f"cannot tell what {model.name!r} is trained towards: {problem}",
-            hint="give examples of input and target: snugly.predict(model, x_spec, y_spec, training=True)",
+            hint="give examples of input and target:"
+            " snugly.predict(model, x_spec, y_spec, training=True)",
         ) from problem
+
+
+def _losses_like(outputs: Any, model: Any) -> Any:
+    """The model's losses in the structure of its outputs; None for an output without one."""
+    import keras
+
+    losses = model.loss
+    if isinstance(losses, Mapping):
+        if isinstance(outputs, Mapping):
+            return {name: losses.get(name) for name in outputs}
+        if isinstance(outputs, (list, tuple)):
+            return [losses.get(name) for name in model.output_names]
+        return losses.get(model.output_names[0])
+    if not isinstance(losses, (list, tuple)):
+        return keras.tree.map_structure(lambda _: losses, outputs)
+    return keras.tree.pack_sequence_as(outputs, list(losses))
 
 
 def _target_spec(output: Any, loss: Any) -> Any:
@@ -99,18 +128,25 @@ def _target_spec(output: Any, loss: Any) -> Any:
 
 
 def variables_of(model: Any, function: Any) -> dict[str, Variable]:
-    """What each captured variable is for and when it is made, by the name of its handle in the function."""
+    """What each captured variable is for and when it is made.
+
+    By the name of its handle in the function.
+    """
     slots = _optimizer_variables(model)
     made = [*model.variables, *getattr(model, "metrics_variables", ()), *slots]
     optimizer = {id(_handle(variable)) for variable in slots}
     known = {
         id(_handle(variable)): Variable(
-            Kind.OPTIMIZER if id(_handle(variable)) in optimizer else Kind.WEIGHT, variable.path, position
+            Kind.OPTIMIZER if id(_handle(variable)) in optimizer else Kind.WEIGHT,
+            variable.path,
+            position,
         )
         for position, variable in reversed(list(enumerate(made)))
     }
     return {
-        internal.op.name: known.get(id(external), Variable(name=internal.op.name, position=len(made)))
+        internal.op.name: known.get(
+            id(external), Variable(name=internal.op.name, position=len(made))
+        )
         for external, internal in function.graph.captures
     }
 
@@ -118,7 +154,8 @@ def variables_of(model: Any, function: Any) -> dict[str, Variable]:
 def _optimizer_variables(model: Any) -> list[Any]:
     import keras
 
-    owners = [value for value in vars(model).values() if isinstance(value, keras.optimizers.Optimizer)]
+    attributes = vars(model).values()
+    owners = [value for value in attributes if isinstance(value, keras.optimizers.Optimizer)]
     return [variable for owner in owners for variable in owner.variables]
 
 

@@ -1,28 +1,39 @@
 """TensorLists, which carry values across the turns of a loop: who holds what, for how long.
 
-A list is a handful of bytes that keeps its items alive. A longer list holds the shorter one it was made from, so
-pushing and popping cost the same however long it is.
+A list is a handful of bytes that keeps its items alive. A longer list holds the shorter one it was
+made from, so pushing and popping cost the same however long it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from snugly.graph.model import Kind, Operation
 from snugly.readers.node import Value
-from snugly.readers.prepare import PreparedNode
-from snugly.readers.slots import Expansion, Slot
+from snugly.readers.slots import Slot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from snugly.readers.operations import Call, Operations
 
 # A list itself is one Variant, sizeof(Variant), tensorflow/core/framework/variant.h
 VARIANT = 64
+SECONDS = 2e-6  # one list operation, to an order of magnitude
+# Lists that say they are longer are not followed item by item: that would cost what we promise not
+# to allocate.
+MOST_ITEMS = 1 << 20
+HELD_BY_PUSHED = 2  # the list before, and the item
 
 
 class Lists:
     """The list operators of one walk."""
 
-    def __init__(self, expansion: Expansion) -> None:
-        self.expansion = expansion
-        self.visitors: dict[str, Callable[[PreparedNode, list[Slot], tuple[int, ...], Kind], list[Slot] | None]] = {
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+        self._tensor = operations.expansion.tensor
+        # None where too little is known of a list to follow it item by item.
+        self.visitors: dict[str, Callable[[Call], list[Slot] | None]] = {
             "EmptyTensorList": self._empty,
             "TensorListReserve": self._reserve,
             "TensorListPushBack": self._push,
@@ -34,119 +45,114 @@ class Lists:
             "AddN": self._like,
         }
 
-    def _emit(
-        self,
-        node: PreparedNode,
-        inputs: list[Slot],
-        outputs: list[int],
-        after: tuple[int, ...],
-        *,
-        aliases: tuple[int, ...] = (),
-        expensive: bool = True,
-    ) -> int:
-        return self.expansion.emit(
+    def _emit(self, call: Call, outputs: list[int], *, aliases: tuple[int, ...] = ()) -> None:
+        inputs = tuple(slot.tensor for slot in call.data)
+        self._operations.read(inputs)
+        self._operations.expansion.emit(
             Operation(
-                node.name,
-                node.type,
-                tuple(slot.tensor for slot in inputs),
+                call.node.name,
+                call.node.type,
+                inputs,
                 tuple(outputs),
-                after,
+                call.after,
                 aliases=aliases,
-                expensive=expensive,
-                seconds=2e-6,
+                seconds=SECONDS,
             )
         )
 
-    def _list(self, node: PreparedNode, items: tuple[Slot | None, ...], holds: tuple[int, ...]) -> Slot:
-        return Slot(self.expansion.tensor(VARIANT, Kind.ACTIVATION, holds), node.outputs[0], items=items)
+    def _list(self, call: Call, items: tuple[Slot | None, ...], holds: tuple[int, ...]) -> Slot:
+        tensor = self._tensor(VARIANT, Kind.ACTIVATION, holds)
+        return Slot(tensor, call.node.outputs[0], items=items)
 
-    def _empty(self, node: PreparedNode, inputs: list[Slot], after: tuple[int, ...], kind: Kind) -> list[Slot]:
-        del kind
-        slot = self._list(node, (), ())
-        self._emit(node, inputs, [slot.tensor], after)
+    def _empty(self, call: Call) -> list[Slot]:
+        slot = self._list(call, (), ())
+        self._emit(call, [slot.tensor])
         return [slot]
 
-    def _reserve(self, node: PreparedNode, inputs: list[Slot], after: tuple[int, ...], kind: Kind) -> list[Slot] | None:
-        if inputs[1].known is None:
+    def _reserve(self, call: Call) -> list[Slot] | None:
+        if call.data[1].known is None or int(call.data[1].known) > MOST_ITEMS:
             return None
-        del kind
-        slot = self._list(node, (None,) * int(inputs[1].known), ())
-        self._emit(node, inputs, [slot.tensor], after)
+        slot = self._list(call, (None,) * int(call.data[1].known), ())
+        self._emit(call, [slot.tensor])
         return [slot]
 
-    def _push(self, node: PreparedNode, inputs: list[Slot], after: tuple[int, ...], kind: Kind) -> list[Slot] | None:
-        shorter, item = inputs
+    def _push(self, call: Call) -> list[Slot] | None:
+        shorter, item = call.data
         if shorter.items is None:
             return None
-        del kind
-        slot = self._list(node, (*shorter.items, item), (shorter.tensor, item.tensor))
-        self._emit(node, inputs, [slot.tensor], after)
+        slot = self._list(call, (*shorter.items, item), (shorter.tensor, item.tensor))
+        self._emit(call, [slot.tensor])
         return [slot]
 
-    def _pop(self, node: PreparedNode, inputs: list[Slot], after: tuple[int, ...], kind: Kind) -> list[Slot] | None:
-        longer = inputs[0]
+    def _pop(self, call: Call) -> list[Slot] | None:
+        longer = call.data[0]
         if not longer.items:
             return None
-        holds = self.expansion.graph.tensors[longer.tensor].holds
-        shorter = self._list(node, longer.items[:-1], holds[:1] if len(holds) == 2 else (longer.tensor,))
-        item, made = self._item(longer.items[-1], node.outputs[1], kind)
-        alias = -1 if made else longer.items[-1].tensor  # type: ignore[union-attr]
-        self._emit(node, inputs, [shorter.tensor, item.tensor], after, aliases=(-1, alias))
+        # Without its item, a list made by pushing is the list before.
+        holds = self._operations.expansion.graph.tensors[longer.tensor].holds
+        held = holds[0] if len(holds) == HELD_BY_PUSHED else longer.tensor
+        shorter = self._list(call, longer.items[:-1], (held,))
+        item, alias = self._item(longer.items[-1], call.node.outputs[1], call.kind)
+        self._emit(call, [shorter.tensor, item.tensor], aliases=(-1, alias))
         return [shorter, item]
 
-    def _set(self, node: PreparedNode, inputs: list[Slot], after: tuple[int, ...], kind: Kind) -> list[Slot] | None:
-        before, index, item = inputs[:3]
+    def _set(self, call: Call) -> list[Slot] | None:
+        before, index, item = call.data[:3]
         if before.items is None or index.known is None:
             return None
-        del kind
         place = int(index.known)
+        if not 0 <= place < MOST_ITEMS:
+            return None
         items = list(before.items) + [None] * (place + 1 - len(before.items))
         replaced = items[place] is not None
         items[place] = item
         others = tuple(slot.tensor for slot in items if slot is not None)
-        slot = self._list(node, tuple(items), others if replaced else (before.tensor, item.tensor))
-        self._emit(node, inputs, [slot.tensor], after)
+        slot = self._list(call, tuple(items), others if replaced else (before.tensor, item.tensor))
+        self._emit(call, [slot.tensor])
         return [slot]
 
-    def _get(self, node: PreparedNode, inputs: list[Slot], after: tuple[int, ...], kind: Kind) -> list[Slot] | None:
-        items, index = inputs[0].items, inputs[1].known
+    def _get(self, call: Call) -> list[Slot] | None:
+        items, index = call.data[0].items, call.data[1].known
         if items is None or index is None or not 0 <= int(index) < len(items):
             return None
-        found = items[int(index)]
-        item, made = self._item(found, node.outputs[0], kind)
-        alias = -1 if made else found.tensor  # type: ignore[union-attr]
-        self._emit(node, inputs, [item.tensor], after, aliases=(alias,))
+        item, alias = self._item(items[int(index)], call.node.outputs[0], call.kind)
+        self._emit(call, [item.tensor], aliases=(alias,))
         return [item]
 
-    def _from_tensor(
-        self, node: PreparedNode, inputs: list[Slot], after: tuple[int, ...], kind: Kind
-    ) -> list[Slot] | None:
-        whole = inputs[0].value
-        if not whole.shape:
+    def _from_tensor(self, call: Call) -> list[Slot] | None:
+        whole = call.data[0].value
+        if not whole.shape or whole.shape[0] > MOST_ITEMS:
             return None
         # tensor_list.h, TensorListFromTensor: every item is copied, to be aligned.
         value = Value(whole.dtype, whole.item_bytes, whole.shape[1:])
-        items = tuple(Slot(self.expansion.tensor(value.bytes, kind), value) for _ in range(whole.shape[0]))
+        items = tuple(
+            Slot(self._tensor(value.bytes, call.kind), value) for _ in range(whole.shape[0])
+        )
         tensors = tuple(item.tensor for item in items)
-        slot = self._list(node, items, tensors)
-        self._emit(node, inputs, [*tensors, slot.tensor], after)
+        slot = self._list(call, items, tensors)
+        self._emit(call, [*tensors, slot.tensor])
         return [slot]
 
-    def _like(self, node: PreparedNode, inputs: list[Slot], after: tuple[int, ...], kind: Kind) -> list[Slot] | None:
+    def _like(self, call: Call) -> list[Slot] | None:
         """Zeros like a list, or the sum of lists: a new list with new items."""
-        pattern = inputs[0].items
+        pattern = call.data[0].items
         if pattern is None:
             return None
         items = tuple(
-            None if item is None else Slot(self.expansion.tensor(item.value.bytes, kind), item.value) for item in pattern
+            None if item is None else Slot(self._tensor(item.value.bytes, call.kind), item.value)
+            for item in pattern
         )
         tensors = tuple(item.tensor for item in items if item is not None)
-        slot = self._list(node, items, tensors)
-        self._emit(node, inputs, [*tensors, slot.tensor], after)
+        slot = self._list(call, items, tensors)
+        self._emit(call, [*tensors, slot.tensor])
         return [slot]
 
-    def _item(self, found: Slot | None, value: Value, kind: Kind) -> tuple[Slot, bool]:
-        """The result of reading a place: the item's own buffer, or zeros made on the spot where nothing was written."""
+    def _item(self, found: Slot | None, value: Value, kind: Kind) -> tuple[Slot, int]:
+        """The result of reading a place, and the tensor whose buffer it is.
+
+        Where nothing was written, zeros are made on the spot, which are nobody's (-1).
+        """
         if found is None:
-            return Slot(self.expansion.tensor(value.bytes, kind), value), True
-        return Slot(self.expansion.tensor(0, kind), found.value, found.known, items=found.items), False
+            return Slot(self._tensor(value.bytes, kind), value), -1
+        tensor = self._tensor(0, kind)
+        return Slot(tensor, found.value, found.known, items=found.items), found.tensor

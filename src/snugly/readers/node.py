@@ -1,18 +1,20 @@
-"""A node of a TensorFlow graph, seen as kernels see it: shapes, types, attributes; no TensorFlow objects."""
+"""A node of a TensorFlow graph as kernels see it: shapes, types, attributes, no TensorFlow."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One input or output: its type's name, its shape (None where unknown), bytes of one element."""
+    """One input or output: its type's name, bytes of one element, its shape (None: unknown)."""
 
     dtype: str
     item_bytes: int
@@ -20,10 +22,17 @@ class Value:
 
     @property
     def elements(self) -> int:
+        """How many; none where the shape is not known."""
         return math.prod(self.shape) if self.shape is not None else 0
 
     @property
+    def is_open(self) -> bool:
+        """Whether it takes memory, and nobody knows how much."""
+        return self.shape is None and self.item_bytes > 0
+
+    @property
     def bytes(self) -> int:
+        """Requested bytes; none where the shape is not known."""
         return self.elements * self.item_bytes
 
 
@@ -38,7 +47,7 @@ class Machine:
 
 @dataclass(slots=True)
 class Node:
-    """One operation of the graph that really runs, before anybody knows which buffers it will use."""
+    """One operation of the graph that really runs, before anybody knows its buffers."""
 
     name: str
     type: str
@@ -46,7 +55,8 @@ class Node:
     outputs: list[Value]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     machine: Machine = Machine()
-    # Small whole-number inputs known before the run (axes, shapes, paddings), by position, as NumPy arrays.
+    # Small whole-number inputs known before the run (axes, shapes, paddings), by position, as NumPy
+    # arrays.
     constants: Mapping[int, Any] = field(default_factory=dict)
 
     def attribute(self, name: str, default: Any = None) -> Any:

@@ -1,18 +1,21 @@
-"""ConcreteFunction → the GraphDef that TensorFlow would run: after Grappler, with every shape inferred.
+"""ConcreteFunction → the GraphDef that TensorFlow would run: after Grappler, with all shapes.
 
-Nothing runs but Grappler itself (which folds small constants). Variables become handles with a known shape, so
-that shapes follow from them; their values are never touched.
+Nothing runs but Grappler itself (which folds small constants). Variables become handles with a
+known shape, so that shapes follow from them; their values are never touched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from snugly.readers.node import Value
 from snugly.readers.placement import place_kernel
 from snugly.readers.signatures import Attributes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snugly.readers.node import Value
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
@@ -41,7 +44,7 @@ def optimise(function: Any, *, device: str = CPU) -> Optimised:
 
     graph = function.graph
     graph_def = graph.as_graph_def()
-    handles = _resource_shapes(graph)
+    handles = resource_shapes(graph)
     for node in graph_def.node:
         if node.name in handles:
             as_variable(node, *handles[node.name])
@@ -52,7 +55,10 @@ def optimise(function: Any, *, device: str = CPU) -> Optimised:
 
 def optimise_signature(signature: Any, *, device: str = CPU) -> Optimised:
     """The same for a signature of a SavedModel."""
-    return Optimised(with_shapes(_run_grappler(signature.graph_def, signature.fetches, device)), signature.fetches)
+    return Optimised(
+        with_shapes(_run_grappler(signature.graph_def, signature.fetches, device)),
+        signature.fetches,
+    )
 
 
 def _run_grappler(graph_def: Any, fetches: Any, device: str) -> Any:
@@ -68,33 +74,40 @@ def _run_grappler(graph_def: Any, fetches: Any, device: str) -> Any:
     meta_graph = meta_graph_pb2.MetaGraphDef(graph_def=graph_def)
     meta_graph.collection_def["train_op"].node_list.value.extend(fetches)
     config = config_pb2.ConfigProto()
-    # Grappler skips graphs of fewer than four nodes unless told otherwise; a function's body it never skips.
+    # Grappler skips graphs of fewer than four nodes unless told otherwise; a function's body never.
     config.graph_options.rewrite_options.min_graph_nodes = -1
-    return tf_optimizer.OptimizeGraph(config, meta_graph, cluster=_gpu_cluster() if device == GPU else None)
+    return tf_optimizer.OptimizeGraph(
+        config, meta_graph, cluster=_gpu_cluster() if device == GPU else None
+    )
 
 
 def _assign_devices(nodes: Any, device: str) -> None:
     for node in nodes:
-        on_cpu = device == GPU and not place_kernel(node.op, Attributes(node.attr).get, 0, 0).on_gpu
+        attribute = Attributes(node.attr).get
+        on_cpu = device == GPU and not place_kernel(node.op, attribute, 0, 0).on_gpu
         node.device = CPU if on_cpu else device
 
 
 def _gpu_cluster() -> Any:
-    """A cluster that exists on paper, so that Grappler does for a GPU what it would do where there is one.
+    """A cluster on paper, so that Grappler does for a GPU what it would do where there is one.
 
-    Grappler asks for the GPU's architecture alone, to choose layouts (generic_layout_optimizer.cc): before Volta (7.0)
-    every convolution goes to NCHW, from then on those of half precision to NHWC.
+    The layout optimizer asks for the GPU's architecture (generic_layout_optimizer.cc). Here it is
+    Hopper's, on which everything was measured.
     """
     from tensorflow.core.protobuf import device_properties_pb2
     from tensorflow.python.grappler import cluster
 
-    gpu = device_properties_pb2.DeviceProperties(type="GPU", vendor="NVIDIA", environment={"architecture": "9.0"})
+    gpu = device_properties_pb2.DeviceProperties(
+        type="GPU", vendor="NVIDIA", environment={"architecture": "9.0"}
+    )
     cpu = device_properties_pb2.DeviceProperties(type="CPU")
     named = ((CPU, cpu), (GPU, gpu))
-    return cluster.Cluster(devices=[device_properties_pb2.NamedDevice(name=n, properties=p) for n, p in named])
+    return cluster.Cluster(
+        devices=[device_properties_pb2.NamedDevice(name=n, properties=p) for n, p in named]
+    )
 
 
-def _resource_shapes(graph: Any) -> dict[str, tuple[int, Any]]:
+def resource_shapes(graph: Any) -> dict[str, tuple[int, Any]]:
     """Type and shape of each variable that reaches the function through a handle."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import handle_data_util
@@ -109,7 +122,7 @@ def _resource_shapes(graph: Any) -> dict[str, tuple[int, Any]]:
 
 
 def as_variable(node: Any, dtype: int, shape: Any) -> None:
-    """Turn a placeholder for a handle into the variable it stands for: its shape is then known downstream."""
+    """Turn a handle's placeholder into its variable: the shape is then known downstream."""
     node.op = "VarHandleOp"
     node.ClearField("attr")
     node.attr["dtype"].type = dtype
@@ -120,9 +133,9 @@ def as_variable(node: Any, dtype: int, shape: Any) -> None:
 def with_shapes(graph_def: Any) -> Any:
     """Put `_output_shapes` on every node, by TensorFlow's own shape functions.
 
-    Those stop at the gates of a loop. A loop variable keeps its shape from turn to turn (or else TensorFlow would have
-    refused the loop), so for this purpose Enter and Exit just hand on, and both inputs of the loop's Merge are its
-    first one.
+    Those stop at the gates of a loop. A loop variable keeps its shape from turn to turn (or else
+    TensorFlow would have refused the loop), so for this purpose Enter and Exit just hand on, and
+    both inputs of the loop's Merge are its first one.
     """
     import tensorflow as tf
 
@@ -138,23 +151,44 @@ def with_shapes(graph_def: Any) -> Any:
 
 
 def _without_loops(graph_def: Any) -> Any:
+    """A graph of the same shapes that TensorFlow's importer accepts and can follow to its end."""
     turns = {node.name for node in graph_def.node if node.op == "NextIteration"}
-    if not turns:
+    if not turns and not any(_is_undeclared(node) for node in graph_def.node):
         return graph_def
     straight = type(graph_def)()
     straight.CopyFrom(graph_def)
     for node in straight.node:
         if node.op in ("Enter", "Exit"):
             node.op = "Identity"
-            for name in set(node.attr) - {"T"}:
-                del node.attr[name]
-        elif node.op == "Merge" and len(node.input) > 1 and node.input[1].partition(":")[0] in turns:
+            _keep_attributes(node, "T")
+        elif (
+            node.op == "Merge" and len(node.input) > 1 and node.input[1].partition(":")[0] in turns
+        ):
             node.input[1] = node.input[0]
+        elif _is_undeclared(node):
+            node.op = "Conv2D"
+            control = [name for name in node.input if name.startswith("^")]
+            node.input[:] = [*node.input[:2], *control]
+            _keep_attributes(node, "T", "strides", "padding", "data_format", "dilations")
     return straight
 
 
-def body_of(definition: Any, library: Any, shapes: list[Any], variables: Mapping[int, Value]) -> Body:
-    """The body of a library function for arguments of these shapes; `variables` are arguments that are handles."""
+def _is_undeclared(node: Any) -> bool:
+    """Grappler fuses bfloat16 convolutions for oneDNN; the fused operator is not declared so."""
+    from tensorflow.python.framework import dtypes
+
+    return node.op == "_FusedConv2D" and node.attr["T"].type == dtypes.bfloat16.as_datatype_enum
+
+
+def _keep_attributes(node: Any, *names: str) -> None:
+    for name in set(node.attr) - set(names):
+        del node.attr[name]
+
+
+def body_of(
+    definition: Any, library: Any, shapes: list[Any], variables: Mapping[int, Value]
+) -> Body:
+    """The body of a library function for arguments of these shapes; `variables` are handles."""
     import tensorflow as tf
     from tensorflow.python.framework import function_def_to_graph
 
@@ -166,7 +200,11 @@ def body_of(definition: Any, library: Any, shapes: list[Any], variables: Mapping
     nodes = {node.name: node for node in graph_def.node}
     for position, value in variables.items():
         dtype = tf.as_dtype(value.dtype).as_datatype_enum
-        as_variable(nodes[arguments[position]], dtype, tf.TensorShape(value.shape).as_proto())
+        # A shape that is not known stays unknown; TensorFlow's stubs do not say that None is one.
+        shape = tf.TensorShape(value.shape)  # pyright: ignore[reportArgumentType]
+        as_variable(nodes[arguments[position]], dtype, shape.as_proto())
     graph_def.library.CopyFrom(library)
-    returned = tuple(flat_names[definition.ret[output.name]] for output in definition.signature.output_arg)
+    returned = tuple(
+        flat_names[definition.ret[output.name]] for output in definition.signature.output_arg
+    )
     return Body(with_shapes(graph_def), arguments, returned)

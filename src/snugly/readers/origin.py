@@ -1,17 +1,17 @@
-"""Where an operation comes from: the Keras layer in whose scope it was made, the user's line that made it."""
+"""Where an operation comes from: the Keras layer that made it, the user's line that made it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from snugly.graph.model import Origin
+from snugly.readers.user_code import users_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _COUNTER = re.compile(r"_\d+$")
-# Frames of these packages are the machinery, not the user's code.
-_MACHINERY = ("tensorflow", "keras", "snugly", "importlib", "runpy", "contextlib")
 
 
 class Origins:
@@ -26,7 +26,10 @@ class Origins:
         return Origin(self._layer(operation), self._line(operation))
 
     def _layer(self, operation: str) -> str | None:
-        """The innermost scope that is a layer's name, less the counter TensorFlow adds to a scope used again."""
+        """The innermost scope that is a layer's name.
+
+        Less the counter that TensorFlow adds to a scope used again.
+        """
         for part in reversed(operation.split("/")):
             name = part
             while name:
@@ -45,17 +48,10 @@ class Origins:
             frames = self._graph.get_operation_by_name(operation).traceback
         except (KeyError, ValueError):
             return None
-        for frame in reversed(frames or ()):
-            if not _is_machinery(frame.filename):
-                return f"{Path(frame.filename).name}:{frame.lineno}"
-        return None
-
-
-def _is_machinery(filename: str) -> bool:
-    parts = Path(filename).parts
-    return filename.startswith("<") or any(package in parts for package in _MACHINERY) or "runpy.py" in parts
+        return users_line(frames or ())
 
 
 def layer_names(model: Any) -> list[str]:
     """The names of all layers inside a model, nested ones too."""
-    return [layer.name for layer in model._flatten_layers(include_self=False)]  # noqa: SLF001  # Keras has no public one
+    layers = model._flatten_layers(include_self=False)  # noqa: SLF001 - Keras has no public way
+    return [layer.name for layer in layers]

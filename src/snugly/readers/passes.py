@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from snugly.readers.kernels.variables import makes_copy_on_read, updated_variables
-from snugly.readers.node import Machine
+
+if TYPE_CHECKING:
+    from snugly.readers.node import Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,9 @@ class Passes:
     """Nodes that the last passes or the first step make behave otherwise, by name."""
 
     absorbed: frozenset[str] = frozenset()  # computed inside the kernel that follows
-    copied_on_read: frozenset[str] = frozenset()  # handles of variables that a sparse update turned to copy-on-read
+    copied_on_read: frozenset[str] = (
+        frozenset()
+    )  # handles of variables that a sparse update turned to copy-on-read
 
 
 def find_passes(graph_def: Any, machine: Machine) -> Passes:
@@ -24,7 +28,10 @@ def find_passes(graph_def: Any, machine: Machine) -> Passes:
 
 
 def _absorbed_pads(graph_def: Any, machine: Machine) -> frozenset[str]:
-    """mkl_layout_pass.cc, PadWithConv2D: a Pad whose only reader is a VALID convolution is done by that convolution."""
+    """Pads that a convolution does itself (mkl_layout_pass.cc, PadWithConv2D).
+
+    A Pad whose only reader is a VALID convolution is done by that convolution.
+    """
     if machine.device != "cpu" or not machine.onednn:
         return frozenset()
     readers: Counter[str] = Counter()

@@ -5,12 +5,14 @@ A loop's body is walked as often as the loop turns, so what does not change is n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from snugly.readers.node import Shape, Value
 from snugly.readers.signatures import Attributes, output_types, type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,9 @@ class PreparedNode:
     outputs: tuple[Value, ...]
     attributes: Attributes
     definition: Any = None  # the NodeDef, for those who must ask TensorFlow again
-    next_turn: str | None = None  # of a loop's Merge: the value that comes back from the turn before
+    next_turn: str | None = (
+        None  # of a loop's Merge: the value that comes back from the turn before
+    )
 
     def sources(self) -> list[str]:
         """The nodes it waits for, within one turn of its loop."""

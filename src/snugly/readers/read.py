@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from snugly.errors import InputError, UnknownDimensionError, UnpredictableProgramError, missing_tensorflow
-from snugly.graph.model import Graph, Kind, Origin
-from snugly.readers.dimensions import Dimensions
+from snugly.errors import InputError, SnuglyError, UnpredictableProgramError
+from snugly.readers.compiled import compiled_graph
 from snugly.readers.expand import expand
 from snugly.readers.keras_file import load_keras_file
 from snugly.readers.keras_model import trace_model, variables_of
-from snugly.readers.locate import KERAS, SAVED_MODEL, TFLITE, Place, call_builder, find_place, load_object
+from snugly.readers.locate import (
+    KERAS,
+    SAVED_MODEL,
+    TFLITE,
+    Place,
+    call_builder,
+    find_place,
+    load_object,
+)
 from snugly.readers.node import Machine
 from snugly.readers.optimise import Optimised, optimise, optimise_signature
 from snugly.readers.origin import Origins, layer_names
-from snugly.readers.scene import graph_scene
 from snugly.readers.saved_model import read_saved_model
-from snugly.readers.slots import Expansion
+from snugly.readers.scene import graph_scene
+from snugly.readers.start import load_tensorflow
 from snugly.readers.tf_function import as_spec, is_concrete, trace_function
 from snugly.readers.untouched import untouched
-from snugly.readers.variables import Variable
+from snugly.readers.user_code import failed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from snugly.graph.model import Graph, Origin
+    from snugly.readers.dimensions import Dimensions
+    from snugly.readers.slots import Expansion
+    from snugly.readers.variables import Variable
 
 
 @dataclass(slots=True)
@@ -38,51 +52,62 @@ class Reading:
     notes: list[str] = field(default_factory=list)
 
 
-def read_program(
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked of a program, whatever its kind."""
+
+    name: str
+    dimensions: Dimensions
+    machine: Machine
+    training: bool
+    jit_compile: bool | None = None
+
+
+def read_program(  # noqa: PLR0913 - what can be said of a program, all but two by name
     program: Any,
     example: tuple[Any, ...] = (),
     *,
     dimensions: Dimensions,
     training: bool = False,
+    jit_compile: bool | None = None,
     machine: Machine | None = None,
     allow_code: bool = False,
 ) -> Reading:
     """Read a Keras model, a function, or what a path or `module:name` stands for.
 
-    Everything is built and traced inside a graph of its own, where variables are names: a model larger than this
-    machine's memory is read as easily as a small one. Objects the caller passes in are left as they were.
+    Everything is built and traced inside a graph of its own, where variables are names: a model
+    larger than this machine's memory is read as easily as a small one. Objects the caller passes
+    in are left as they were.
     """
-    _tensorflow()
-    machine = machine or this_machine()
-    place = find_place(os.fspath(program)) if isinstance(program, (str, os.PathLike)) else None
+    is_text = isinstance(program, (str, os.PathLike))
+    place = find_place(os.fspath(program)) if is_text else None
     if place is not None and place.kind == TFLITE:
-        raise InputError(f"{place.path} is a TensorFlow Lite model, which TensorFlow does not run", hint="give a .keras file")
+        raise InputError(
+            f"{place.label} is a TensorFlow Lite model, which TensorFlow does not run",
+            hint="give the .keras file or SavedModel folder that it was converted from",
+        )
+    load_tensorflow()
+    machine = machine or this_machine()
     with graph_scene():
         if place is not None and place.kind == SAVED_MODEL:
-            return _read_signature(place, dimensions, machine, training)
+            folder = Path(str(place.path))
+            question = _Question(folder.resolve().name, dimensions, machine, training)
+            return _read_signature(folder, question)
         if place is not None:
-            program = _load(place, allow_code)
-        name = _name(program, place)
+            program = _load(place, allow_code=allow_code)
+        name = place.label if place is not None else _name(program)
         with untouched(program):
-            return _read_object(program, example, dimensions, machine, training, name)
+            question = _Question(name, dimensions, machine, training, jit_compile)
+            return _read_object(program, example, question)
 
 
 def this_machine() -> Machine:
     """The kernels TensorFlow would choose here."""
-    onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
+    onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in {"0", "false"}
     return Machine("cpu", onednn, os.cpu_count() or 1)
 
 
-def _tensorflow() -> Any:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # its start-up chatter is not ours
-    try:
-        import tensorflow as tf
-    except ImportError as problem:
-        raise missing_tensorflow() from problem
-    return tf
-
-
-def _load(place: Place, allow_code: bool) -> Any:
+def _load(place: Place, *, allow_code: bool) -> Any:
     if place.kind == KERAS:
         return load_keras_file(Path(str(place.path)), allow_code=allow_code)
     found = load_object(place)
@@ -92,68 +117,97 @@ def _load(place: Place, allow_code: bool) -> Any:
 
 
 def is_program(thing: Any) -> bool:
-    """A model or a function that TensorFlow can trace; a plain Python function is a builder until it says otherwise."""
+    """A model, or a function that TensorFlow can trace.
+
+    A plain Python function is a builder until it says otherwise.
+    """
     import keras
 
-    return isinstance(thing, keras.Model) or hasattr(thing, "get_concrete_function") or is_concrete(thing)
+    is_function = hasattr(thing, "get_concrete_function") or is_concrete(thing)
+    return is_function or isinstance(thing, keras.Model)
 
 
-def _name(program: Any, place: Place | None) -> str:
-    if place is not None:
-        where = place.path.name if place.path is not None else str(place.module)
-        return f"{where}:{place.name}" if place.name else where
-    return getattr(program, "name", None) or getattr(program, "__name__", None) or type(program).__name__
+def _name(program: Any) -> str:
+    name = getattr(program, "name", None) or getattr(program, "__name__", None)
+    return str(name or type(program).__name__)
 
 
-def _read_object(
-    program: Any, example: tuple[Any, ...], dimensions: Dimensions, machine: Machine, training: bool, name: str
-) -> Reading:
+def _read_object(program: Any, example: tuple[Any, ...], question: _Question) -> Reading:
     import keras
 
-    variables: dict[str, Variable] = {}
-    layers: list[str] = []
-    if isinstance(program, keras.Model):
-        specs = tuple(as_spec(part, f"argument {index}", dimensions) for index, part in enumerate(example))
-        function = trace_model(program, specs, dimensions, training=training)
-        variables = variables_of(program, function)
-        layers = layer_names(program)
-    elif callable(program) or is_concrete(program):
-        function = trace_function(program, example, dimensions)
-    else:
+    is_model = isinstance(program, keras.Model)
+    if not is_model and not callable(program):
         raise InputError(
-            f"{name!r} is a {type(program).__name__}, which is neither a Keras model nor a function",
+            f"{question.name!r} is a {type(program).__name__}, not a Keras model or a function",
             hint="give a keras.Model, a tf.function, or a callable with tf.TensorSpecs",
         )
-    origins = Origins(function.graph, layers)
-    return _reading(optimise(function), variables, dimensions, machine, name, training, origins)
+    try:
+        function = _trace(program, example, question, is_model=is_model)
+    except SnuglyError:
+        raise
+    except Exception as problem:
+        raise failed(
+            f"TensorFlow cannot trace {question.name!r}: it failed",
+            problem,
+            hint="call it by itself first, with arguments of these shapes and types",
+        ) from problem
+    variables = variables_of(program, function) if is_model else {}
+    origins = Origins(function.graph, layer_names(program) if is_model else ())
+    if _is_compiled(program, question.jit_compile):
+        graph = compiled_graph(function, variables)
+        graph.inputs_stay = not is_model
+        version = load_tensorflow().__version__
+        return Reading(graph, question.name, version, question.training, origins.of)
+    return _reading(optimise(function), variables, origins, question)
 
 
-def _read_signature(place: Place, dimensions: Dimensions, machine: Machine, training: bool) -> Reading:
-    folder = Path(str(place.path))
-    if training:
+def _is_compiled(program: Any, asked: bool | None) -> bool:
+    """Whether XLA compiles the program as a whole: as asked, else as the program itself says."""
+    if asked is not None:
+        return asked
+    # A model's public property, a tf.function's private one; both may be None.
+    return bool(getattr(program, "jit_compile", None) or getattr(program, "_jit_compile", None))
+
+
+def _trace(program: Any, example: tuple[Any, ...], question: _Question, *, is_model: bool) -> Any:
+    dimensions = question.dimensions
+    if is_model:
+        specs = tuple(
+            as_spec(part, f"argument {position}", dimensions)
+            for position, part in enumerate(example)
+        )
+        return trace_model(program, specs, dimensions, training=question.training)
+    return trace_function(program, example, dimensions)
+
+
+def _read_signature(folder: Path, question: _Question) -> Reading:
+    if question.training:
         raise InputError(
-            f"{folder.name} is a SavedModel, which holds no training step",
+            f"{question.name} is a SavedModel, which holds no training step",
             hint="give the script that builds and compiles the model as script.py:name",
         )
-    signature = read_saved_model(folder, dimensions)
-    return _reading(optimise_signature(signature), {}, dimensions, machine, folder.name, training, Origins())
+    signature = read_saved_model(folder, question.dimensions)
+    return _reading(optimise_signature(signature), {}, Origins(), question)
 
 
 def _reading(
-    optimised: Optimised,
-    variables: dict[str, Variable],
-    dimensions: Dimensions,
-    machine: Machine,
-    name: str,
-    training: bool,
-    origins: Origins,
+    optimised: Optimised, variables: dict[str, Variable], origins: Origins, question: _Question
 ) -> Reading:
     import tensorflow as tf
 
-    expansion = expand(optimised.graph_def, optimised.outputs, machine, variables, dimensions)
+    expansion = expand(
+        optimised.graph_def, optimised.outputs, question.machine, variables, question.dimensions
+    )
     expansion.graph.inputs_stay = not variables
-    _refuse_unknown(expansion, name)
-    return Reading(expansion.graph, name, tf.__version__, training, origins.of, _notes(expansion))
+    _refuse_unknown(expansion, question.name)
+    return Reading(
+        expansion.graph,
+        question.name,
+        tf.__version__,
+        question.training,
+        origins.of,
+        _notes(expansion),
+    )
 
 
 def _refuse_unknown(expansion: Expansion, name: str) -> None:
@@ -161,12 +215,22 @@ def _refuse_unknown(expansion: Expansion, name: str) -> None:
         operator, _, where = expansion.shapeless[0].partition(" ")
         raise UnpredictableProgramError(
             f"{name}: the size of what {operator} makes ({where}) is known only when it runs",
-            hint=f"say how long it is: dimensions={{{operator!r}: 1000}} (on the command line --dimension {operator}=1000)",
+            hint=f"say how long it is: dimensions={{{operator!r}: 1000}} (on the command line"
+            f" --dimension {operator}=1000)",
         )
 
 
 def _notes(expansion: Expansion) -> list[str]:
-    notes = [f"the loop {loop} turns as often as its data says; two turns were predicted" for loop in expansion.open_loops]
-    notes += [f"{name} makes at most what was predicted; how much depends on the data" for name in expansion.bounded]
-    notes += [f"the branch at {name} depends on the data; the larger one was predicted" for name in expansion.open_branches]
+    notes = [
+        f"the loop {loop} turns as often as its data says; two turns were predicted"
+        for loop in expansion.open_loops
+    ]
+    notes += [
+        f"{name} makes at most what was predicted; how much depends on the data"
+        for name in expansion.bounded
+    ]
+    notes += [
+        f"the branch at {name} depends on the data; the larger one was predicted"
+        for name in expansion.open_branches
+    ]
     return sorted(set(notes))

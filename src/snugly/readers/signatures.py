@@ -1,8 +1,8 @@
-"""What a node of a GraphDef gives back: the type of each output, from TensorFlow's own operator definitions."""
+"""What a node of a GraphDef gives back, from TensorFlow's own operator definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -38,7 +38,7 @@ def _types(arguments: Any, attributes: Any) -> list[int]:
 
 
 def output_types(node: Any) -> list[int]:
-    """The DataType of each output of a NodeDef; an operator nobody defined has none that we know."""
+    """The DataType of each output of a NodeDef; of an undefined operator none is known."""
     definition = _definition(node.op)
     if definition is None:
         return []
@@ -46,6 +46,7 @@ def output_types(node: Any) -> list[int]:
 
 
 def is_stateful(operator: str) -> bool:
+    """Whether two runs may differ; so it is said of an operator nobody defined."""
     definition = _definition(operator)
     return definition is None or definition.is_stateful
 
@@ -76,27 +77,35 @@ class Attributes(Mapping[str, Any]):
         return len(self._proto)
 
 
+def _text(value: bytes) -> str:
+    return value.decode(errors="replace")
+
+
+# By the name of the field in AttrValue; a tensor is asked for with `array`.
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    "i": lambda number: number,
+    "f": lambda number: number,
+    "b": lambda truth: truth,
+    "s": _text,
+    "type": lambda enum: type_of(enum)[0],
+    "shape": lambda shape: tuple(dimension.size for dimension in shape.dim),
+    "func": lambda function: function.name,
+}
+
+
 def _plain(value: Any) -> Any:
-    match value.WhichOneof("value"):
-        case "i" | "f" | "b" as which:
-            return getattr(value, which)
-        case "s":
-            return value.s.decode(errors="replace")
-        case "type":
-            return type_of(value.type)[0]
-        case "shape":
-            return tuple(dimension.size for dimension in value.shape.dim)
-        case "func":
-            return value.func.name
-        case "list":
-            items = value.list
-            if items.s:
-                return [item.decode(errors="replace") for item in items.s]
-            if items.type:
-                return [type_of(item)[0] for item in items.type]
-            return list(items.i) or list(items.f) or list(items.b)
-        case _:
-            return None
+    field = value.WhichOneof("value")
+    if field == "list":
+        return _plain_list(value.list)
+    return _PLAIN[field](getattr(value, field)) if field in _PLAIN else None
+
+
+def _plain_list(items: Any) -> list[Any]:
+    """A list holds items of one kind, which it does not name."""
+    for field in ("s", "type", "i", "f", "b", "func"):
+        if values := getattr(items, field):
+            return [_PLAIN[field](value) for value in values]
+    return []
 
 
 @cache

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from snugly.errors import UnpredictableProgramError
 from snugly.graph import Graph, Kind, Operation, Tensor
 from snugly.readers.node import Machine, Value
-from snugly.readers.prepare import PreparedNode
+
+if TYPE_CHECKING:
+    from snugly.readers.prepare import PreparedNode
 
 # Instead of an operation's number: it did nothing anybody would have to wait for, or it never ran.
 NOTHING, DEAD = -1, -2
+# Every turn of a loop is walked, so one of a million turns would take an hour and gigabytes.
+MOST_OPERATIONS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +29,16 @@ class Slot:
     items: tuple[Slot | None, ...] | None = None  # of a TensorList
     extra: tuple[int, ...] = ()  # tensors its maker made beside it, which the graph does not show
     constant: bool = False  # made once and kept, not in every step
-    gate: int = NOTHING  # an operation that must be over before this value may be used (a branch's condition)
+    # An operation that must be over before this value may be used (a branch's condition).
+    gate: int = NOTHING
 
 
 @dataclass(slots=True)
 class Scope:
-    """Values and finished operations by name, in one turn of one loop or one call. A dead value is None."""
+    """Values and finished operations by name, in one turn of one loop or one call.
+
+    A dead value is None.
+    """
 
     slots: dict[str, Slot | None] = field(default_factory=dict)
     done: dict[str, int] = field(default_factory=dict)
@@ -57,7 +66,7 @@ class Scope:
 class Expansion:
     """The Graph under construction, with what the reader could not find out."""
 
-    machine: Machine = Machine()
+    machine: Machine = field(default_factory=Machine)
     graph: Graph = field(default_factory=Graph)
     # Operators whose result has no size before the run; their bytes are missing from the graph.
     shapeless: list[str] = field(default_factory=list)
@@ -77,3 +86,12 @@ class Expansion:
         """A new operation of the graph."""
         self.graph.operations.append(operation)
         return len(self.graph.operations) - 1
+
+    def refuse_endless(self, loop: str, turns: int) -> None:
+        """Raise where a loop has become too long to be walked turn by turn."""
+        if len(self.graph.operations) > MOST_OPERATIONS:
+            raise UnpredictableProgramError(
+                f"the loop {loop} (While) has not ended after {turns:,} turns and"
+                f" {MOST_OPERATIONS:,} operations, more than are walked one by one",
+                hint="predict the same program with fewer turns: its peak seldom depends on them",
+            )

@@ -1,20 +1,22 @@
 """Trace a user's objects and leave them as they were.
 
-Tracing a training step makes Keras build what it had put off: optimizer slots, metrics, layers that were never
-called. Built inside our graph they would be of no use to their owner, and their owner's next `fit` would fail. So we
-remember what every reachable object consisted of, and put it back.
+Tracing a training step makes Keras build what it had put off: optimizer slots, metrics, layers that
+were never called. Built inside our graph they would be of no use to their owner, and their owner's
+next `fit` would fail. So we remember what every reachable object consisted of, and put it back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @contextmanager
 def untouched(*roots: Any) -> Iterator[None]:
-    """Whatever happens inside to these objects, and to the Keras objects they are made of, is undone."""
+    """Whatever happens inside to these objects, and to what they are made of, is undone."""
     remembered = _remember(roots)
     try:
         yield
@@ -32,7 +34,8 @@ def _remember(roots: tuple[Any, ...]) -> list[tuple[Any, Any, Any]]:
         if id(thing) in seen:
             continue
         seen.add(id(thing))
-        # By type, not isinstance: TensorFlow wraps containers in proxies that claim to be what they wrap.
+        # By type, not isinstance: TensorFlow wraps containers in proxies that claim to be what they
+        # wrap.
         kind = type(thing)
         if issubclass(kind, list):
             remembered.append((_restore_list, thing, list.copy(thing)))

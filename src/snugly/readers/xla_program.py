@@ -1,16 +1,18 @@
-"""What XLA would allocate for a function: its own answer, from compiling the function without running it.
+"""What XLA would allocate for a function: its own answer, from compiling without running.
 
-XLA decides all buffers when it compiles. Its buffer assignment tells the size of each: parameters, results, and one
-block of scratch for everything in between.
+XLA decides all buffers when it compiles. Its buffer assignment tells the size of each: parameters,
+results, and one block of scratch for everything in between.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from snugly.errors import UnpredictableProgramError
-from snugly.readers.node import Value
+
+if TYPE_CHECKING:
+    from snugly.readers.node import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ def assigned(serialized: bytes) -> Assignment:
     """Read the buffer assignment out of a serialized HloProto."""
     from tensorflow.compiler.xla.service import hlo_pb2
 
-    program = hlo_pb2.HloProto()
+    program = hlo_pb2.HloProto()  # pyright: ignore[reportAttributeAccessIssue] - made by protobuf
     program.ParseFromString(serialized)
     scratch = results = parameters = constants = 0
     for allocation in program.buffer_assignment.buffer_allocations:
@@ -63,9 +65,12 @@ class XlaCompiler:
         import tensorflow as tf
         from tensorflow.python.eager import context
 
-        specs = [tf.TensorSpec(argument.shape, argument.dtype) for argument in arguments]
+        specs = [
+            tf.TensorSpec(tf.TensorShape(argument.shape), argument.dtype)  # pyright: ignore[reportArgumentType] - None is an unknown shape
+            for argument in arguments
+        ]
         with tf.init_scope():
-            eager = context.context()
+            eager: Any = context.context()
             eager.ensure_initialized()
             self._register(eager)
             try:

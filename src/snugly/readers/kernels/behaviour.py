@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -46,6 +46,10 @@ FAMILIES = (
     "convolutions",
     "einsum",
     "elementwise",
+    "gpu_convolutions",
+    "gpu_linear_algebra",
+    "gpu_neural",
+    "gpu_recurrent",
     "images",
     "linear_algebra",
     "neural",
@@ -59,6 +63,7 @@ FAMILIES = (
 )
 
 _RULES: dict[str, Rule] = {}
+_GPU_RULES: dict[str, Rule] = {}
 
 
 def rule(*operators: str) -> Callable[[Rule], Rule]:
@@ -72,28 +77,55 @@ def rule(*operators: str) -> Callable[[Rule], Rule]:
     return register
 
 
+def gpu_rule(*operators: str) -> Callable[[Rule], Rule]:
+    """Register a function as the rule for these operators' kernels on a GPU."""
+
+    def register(function: Rule) -> Rule:
+        for operator in operators:
+            _GPU_RULES[operator] = function
+        return function
+
+    return register
+
+
 def always(behaviour: Behaviour, *operators: str) -> None:
     """Register one behaviour for these operators, whatever their node looks like."""
     rule(*operators)(lambda _: behaviour)
 
 
 @cache
-def rules() -> dict[str, Rule]:
-    """Every operator that has a rule."""
+def _import_families() -> None:
     for family in FAMILIES:
         import_module(f"snugly.readers.kernels.{family}")
+
+
+def rules() -> dict[str, Rule]:
+    """Every operator that has a rule for the CPU's kernels."""
+    _import_families()
     return _RULES
+
+
+def gpu_rules() -> dict[str, Rule]:
+    """Every operator whose kernel on a GPU does otherwise than the CPU's."""
+    _import_families()
+    return _GPU_RULES
 
 
 def is_known(operator: str) -> bool:
     """Whether somebody looked at what this operator's kernel does."""
-    return operator in rules()
+    return operator in rules() or operator in gpu_rules()
 
 
 def behaviour_of(node: Node) -> Behaviour:
-    """The kernel's behaviour; one we have no rule for allocates its outputs and nothing else."""
-    found = rules().get(node.type)
-    return found(node) if found else PLAIN
+    """The kernel's behaviour; one we have no rule for allocates its outputs and nothing else.
+
+    On a GPU no kernel is expensive to the executor: launching one ties up no thread of the CPU
+    (OpKernel::OpKernel, core/framework/op_kernel.cc).
+    """
+    on_gpu = node.machine.device == "gpu"
+    found = (gpu_rules().get(node.type) if on_gpu else None) or rules().get(node.type)
+    behaviour = found(node) if found else PLAIN
+    return replace(behaviour, expensive=False) if on_gpu else behaviour
 
 
 def same_buffer(node: Node, output: int, *positions: int) -> tuple[int, ...]:
