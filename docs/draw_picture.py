@@ -1,4 +1,4 @@
-"""Draw the README's picture: what `make demo` really prints, as an SVG. Run it with `make picture`."""
+"""Draw the README's picture (`make picture`): what `make demo` really prints, as an SVG."""
 
 import io
 from pathlib import Path
@@ -10,7 +10,9 @@ import snugly
 from snugly.reporting.prediction import draw_prediction
 
 ROOT = Path(__file__).parent.parent
-COMMAND = "snugly predict examples/segmentation.py:build --train --batch-size 32 --device jetson-nano"
+COMMAND = (
+    "snugly predict examples/segmentation.py:build --train --batch-size 32 --device jetson-nano"
+)
 
 
 def main() -> None:
