@@ -2,7 +2,7 @@
 
 import pytest
 
-from snugly.devices import budget_for, detect_host, find_device
+from snugly.devices import budget_for, detect_host, find_device, is_gpu
 from snugly.errors import InputError, InvalidSizeError, UnknownDeviceError
 from snugly.units import Size
 
@@ -46,3 +46,19 @@ def test_bad_sizes_and_names_are_refused():
         budget_for("4 bananas")
     with pytest.raises(UnknownDeviceError):
         budget_for(device="jetson-nono")
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        (None, False),
+        ("host", False),
+        ("raspberry-pi-4-8gb", False),
+        ("h200", True),
+        ("Jetson-Nano", True),
+        ("gpu:0", True),
+        (find_device("t4"), True),
+    ],
+)
+def test_a_device_says_whether_it_is_a_gpu(device, expected):
+    assert is_gpu(device) is expected

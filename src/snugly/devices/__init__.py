@@ -2,7 +2,7 @@
 
 from snugly.devices.budget import Budget
 from snugly.devices.catalogue import catalogue, find_device
-from snugly.devices.choice import budget_for
+from snugly.devices.choice import budget_for, is_gpu
 from snugly.devices.device import Device, Kind, RamBlock
 from snugly.devices.host import Host, detect_host
 
@@ -16,4 +16,5 @@ __all__ = [
     "catalogue",
     "detect_host",
     "find_device",
+    "is_gpu",
 ]

@@ -49,3 +49,15 @@ def visible_gpu(name: str) -> Device:
         visible = f"visible are {', '.join(gpus)}" if gpus else "no NVIDIA GPU is visible"
         raise InputError(f"there is no {name} on this machine; {visible}", code="SNG203")
     return gpus[name]
+
+
+def is_gpu(device: str | Device | None) -> bool:
+    """Whether what was named runs programs on a GPU."""
+    if device is None:
+        return False
+    if isinstance(device, str):
+        name = device.strip().lower()
+        if name == "host" or name.startswith("gpu:"):
+            return name != "host"
+        device = find_device(name)
+    return device.kind in {"gpu", "shared-memory-gpu"}

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from snugly.allocators.bfc import BfcAllocator
-from snugly.devices import budget_for
+from snugly.devices import budget_for, is_gpu
 from snugly.errors import InputError
 from snugly.predicting.estimate import estimate
 from snugly.predicting.peak import describe_peak
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from snugly.devices import Budget, Device
     from snugly.readers.read import Reading
 
+ON_GPU = (
+    "the kernels of the CPU were assumed; on a GPU convolutions and recurrent layers may need other"
+    " scratch, so the range is wider"
+)
 UNLIMITED = 1 << 60  # bytes: the replay never runs out, so that it can say how much would be needed
 
 
@@ -58,6 +62,7 @@ def predict(  # noqa: PLR0913  # the public contract
     started = time.perf_counter()
     _check(batch_size, runtime)
     budget = budget_for(memory, device)
+    on_gpu = is_gpu(device)
 
     def at(size: int | None) -> Prediction:
         reading = read_program(
@@ -68,7 +73,7 @@ def predict(  # noqa: PLR0913  # the public contract
             jit_compile=jit_compile,
             allow_code=allow_code,
         )
-        return predict_reading(reading, budget)
+        return predict_reading(reading, budget, on_gpu=on_gpu)
 
     prediction = at(batch_size)
     suggestions: tuple[str, ...] = ()
@@ -77,10 +82,13 @@ def predict(  # noqa: PLR0913  # the public contract
     return prediction.completed(suggestions, time.perf_counter() - started)
 
 
-def predict_reading(reading: Reading, budget: Budget | None = None) -> Prediction:
+def predict_reading(
+    reading: Reading, budget: Budget | None = None, *, on_gpu: bool = False
+) -> Prediction:
     """The prediction for a program that has been read."""
     result = estimate(reading.graph, lambda: BfcAllocator.for_cpu(UNLIMITED))
-    spread = spread_of(result, reading.graph)
+    spread = spread_of(result, reading.graph, on_gpu=on_gpu)
+    notes = [*reading.notes, ON_GPU] if on_gpu else reading.notes
     peak = describe_peak(reading, result)
     return Prediction(
         program=reading.name,
@@ -95,7 +103,7 @@ def predict_reading(reading: Reading, budget: Budget | None = None) -> Predictio
         tensors=peak.tensors,
         budget=budget,
         peak_where=peak.where,
-        notes=tuple(reading.notes),
+        notes=tuple(notes),
         tensorflow=reading.tensorflow,
     )
 

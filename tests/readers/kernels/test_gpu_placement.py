@@ -67,7 +67,7 @@ def test_the_table_holds_what_a_gpu_build_registers() -> None:
     from tensorflow.python.framework import kernels as registry
 
     if not tf.test.is_built_with_cuda() or not tf.__version__.startswith("2.21."):
-        pytest.skip("the table was written from TensorFlow 2.21's build for GPUs")
+        pytest.skip("needs a GPU build of TensorFlow 2.21, from which the table was written")
     registered = {
         kernel.op
         for kernel in registry.get_all_registered_kernels().kernel
