@@ -58,3 +58,44 @@ def test_a_case_takes_the_branch_it_is_told(read, look):
     reading = read(switch, SQUARE, tf.TensorSpec((), tf.int32))
     assert "MatMul" in look(reading).types  # the largest
     assert any("depends on the data" in note for note in reading.notes)
+
+
+STEP = tf.TensorSpec((), tf.int32)
+
+
+def concrete(function, *specs):
+    return tf.function(function).get_concrete_function(*specs)
+
+
+def test_raw_loops_turn_as_often_as_they_say(read, look):
+    def loop(x, limit):
+        condition = concrete(lambda i, limit, _x: i < limit, STEP, STEP, SQUARE)
+        body = concrete(lambda i, limit, x: (i + 1, limit, tf.sin(x)), STEP, STEP, SQUARE)
+        start = [tf.constant(0), limit, x]
+        return tf.raw_ops.StatelessWhile(input=start, cond=condition, body=body)[2]
+
+    known = read(lambda x: loop(x, tf.constant(3)), SQUARE)
+    assert count(look, known, "Sin") == 3
+    assert known.notes == []
+    unknown = read(loop, SQUARE, STEP)
+    assert count(look, unknown, "Sin") == 2
+    assert "turns as often as its data says" in unknown.notes[0]
+
+
+def test_raw_branches_are_taken(read, look):
+    def branch(x, condition):
+        return tf.raw_ops.StatelessIf(
+            cond=condition,
+            input=[x],
+            Tout=[tf.float32],
+            then_branch=concrete(lambda x: tf.sin(x @ x), SQUARE),
+            else_branch=concrete(tf.exp, SQUARE),
+        )[0]
+
+    def by_shape(x):
+        return branch(x, tf.shape(x)[0] > 100)
+
+    assert look(read(by_shape, SQUARE)).types == ["Exp"]
+    reading = read(branch, SQUARE, tf.TensorSpec((), tf.bool))
+    assert look(reading).types == ["MatMul", "Sin"]  # the larger one
+    assert "depends on the data" in reading.notes[0]

@@ -98,3 +98,23 @@ def test_folded_values_that_go_into_a_list_are_kept(read):
     for operation in graph.operations:
         assert set(operation.inputs) <= kept
         kept.update(operation.outputs)
+
+
+def test_the_gradient_of_a_scan_adds_lists_of_new_items(read, look):
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.scan(lambda a, b: tf.sin(a * b), x)
+        return tape.gradient(y, x)
+
+    reading = read(gradient, tf.TensorSpec((4, 8)))
+    graph = reading.graph
+    assert look(reading).outputs == 4 * 8 * FLOAT
+    sums = [op for op in graph.operations if op.type in {"AddN", "ZerosLike"}]
+    made_lists = [op for op in sums if graph.tensors[op.outputs[-1]].holds]
+    assert made_lists
+    for operation in made_lists:
+        *items, whole = operation.outputs
+        assert graph.tensors[whole].holds == tuple(items)
+        assert {graph.tensors[item].bytes for item in items} == {8 * FLOAT}
+    assert reading.notes == []

@@ -14,7 +14,7 @@ from snugly.predicting.prediction import Prediction
 from snugly.predicting.spread import spread_of
 from snugly.predicting.suggest import suggest_batch_size
 from snugly.readers.dimensions import Dimensions
-from snugly.readers.read import read_program
+from snugly.readers.read import gpu_machine, read_program
 from snugly.units import Size
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from snugly.readers.read import Reading
 
 ON_GPU = (
-    "the kernels of the CPU were assumed; on a GPU convolutions and recurrent layers may need other"
-    " scratch, so the range is wider"
+    "predicted op by op, with the scratch that cuDNN was seen to take on an H200; it chooses anew"
+    " on every card, so the range is wider"
 )
 UNLIMITED = 1 << 60  # bytes: the replay never runs out, so that it can say how much would be needed
 
@@ -71,6 +71,7 @@ def predict(  # noqa: PLR0913  # the public contract
             dimensions=Dimensions(size, dimensions or {}),
             training=training,
             jit_compile=jit_compile,
+            machine=gpu_machine() if on_gpu else None,
             allow_code=allow_code,
         )
         return predict_reading(reading, budget, on_gpu=on_gpu)
@@ -86,7 +87,7 @@ def predict_reading(
     reading: Reading, budget: Budget | None = None, *, on_gpu: bool = False
 ) -> Prediction:
     """The prediction for a program that has been read."""
-    result = estimate(reading.graph, lambda: BfcAllocator.for_cpu(UNLIMITED))
+    result = estimate(reading.graph, _gpu_allocator if on_gpu else _cpu_allocator)
     spread = spread_of(result, reading.graph, on_gpu=on_gpu)
     notes = [*reading.notes, ON_GPU] if on_gpu else reading.notes
     peak = describe_peak(reading, result)
@@ -106,6 +107,14 @@ def predict_reading(
         notes=tuple(notes),
         tensorflow=reading.tensorflow,
     )
+
+
+def _cpu_allocator() -> BfcAllocator:
+    return BfcAllocator.for_cpu(UNLIMITED)
+
+
+def _gpu_allocator() -> BfcAllocator:
+    return BfcAllocator.for_gpu(UNLIMITED, growth=True)
 
 
 def _check(batch_size: int | None, runtime: str | None) -> None:

@@ -161,6 +161,20 @@ def _strided_slice(values: Sequence[Array], attributes: Any) -> Array | None:
     return value[tuple(index)]
 
 
+def _permute(values: Sequence[Array], attributes: Any) -> Array:
+    """What the layout optimizer puts between a shape and a kernel of another layout."""
+    source, target = attributes["src_format"], attributes["dst_format"]
+    if len(values[0]) == len(source) - 2:  # places alone, without batch and channels
+        source, target = (form.replace("N", "").replace("C", "") for form in (source, target))
+    return values[0][[source.index(letter) for letter in target]]
+
+
+def _map_axis(values: Sequence[Array], attributes: Any) -> Array:
+    """The same for an axis."""
+    source, target = attributes["src_format"], attributes["dst_format"]
+    return np.vectorize(lambda axis: target.index(source[int(axis)]))(values[0])
+
+
 _OTHERS: dict[str, Callable[[Sequence[Array], Any], Array | None]] = {
     "Identity": _same,
     "StopGradient": _same,
@@ -174,4 +188,6 @@ _OTHERS: dict[str, Callable[[Sequence[Array], Any], Array | None]] = {
     "Squeeze": _squeeze,
     "Cast": _cast,
     "StridedSlice": _strided_slice,
+    "DataFormatVecPermute": _permute,
+    "DataFormatDimMap": _map_axis,
 }

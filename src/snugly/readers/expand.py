@@ -38,6 +38,10 @@ def expand(
     found = (scope.slots.get(name) for name in outputs)
     expansion.graph.outputs = [slot.tensor for slot in found if slot is not None]
     walk.operations.read(expansion.graph.outputs)
-    residents = walk.operations.resident
-    expansion.graph.resident = [*in_order_of_creation(walk.variables), *residents]
+    graph = expansion.graph
+    # A constant that only other constants were computed from is gone before the first step.
+    read = {tensor for operation in graph.operations for tensor in operation.inputs}
+    read.update(graph.outputs)
+    kept = [resident for resident in walk.operations.resident if resident.tensor in read]
+    graph.resident = [*in_order_of_creation(walk.variables), *kept]
     return expansion

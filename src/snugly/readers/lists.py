@@ -61,7 +61,8 @@ class Lists:
         )
 
     def _list(self, call: Call, items: tuple[Slot | None, ...], holds: tuple[int, ...]) -> Slot:
-        tensor = self._tensor(VARIANT, Kind.ACTIVATION, holds)
+        size = 0 if self._operations.expansion.machine.device == "gpu" else VARIANT
+        tensor = self._tensor(size, Kind.ACTIVATION, holds)
         return Slot(tensor, call.node.outputs[0], items=items)
 
     def _empty(self, call: Call) -> list[Slot]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from snugly.graph import Access, Kind, Operation, Resident
@@ -11,6 +11,7 @@ from snugly.readers.cost import seconds
 from snugly.readers.kernels import Behaviour, behaviour_of
 from snugly.readers.kernels.variables import updated_variables
 from snugly.readers.node import Node, Value
+from snugly.readers.placement import Placement, place
 from snugly.readers.slots import NOTHING, Expansion, Slot
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ _ACCESS = {
 # with each run (kOpIsExpensiveThresholdCycles = 8000, kCostDecay = 10, executor.cc): only in loops
 # is that soon enough to matter.
 CHEAP_SECONDS = 3e-6
+# On a GPU kernels are only dispatched: about as long for each, and next to nothing for those that
+# stay on the host.
+DISPATCH_SECONDS, IDLE_SECONDS = 8e-6, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,9 @@ class Operations:
         self._producers: dict[int, int] = {}
         self._behaviours: dict[str, tuple[tuple[Value, ...], Behaviour, float]] = {}
         self._loops = 0
+        self.on_gpu = expansion.machine.device == "gpu"
+        self._placements: dict[str, Placement] = {}
+        self._copies: dict[int, Slot] = {}
 
     @contextmanager
     def in_a_loop(self) -> Iterator[None]:
@@ -101,8 +108,47 @@ class Operations:
             node.name, node.type, list(values), outputs, node.attributes, machine, constants
         )
         behaviour, duration = behaviour_of(view), seconds(view)
+        if self.on_gpu:
+            behaviour, duration = self._placed(view, behaviour)
         self._behaviours[node.name] = (values, behaviour, duration)
         return behaviour, duration
+
+    def _placed(self, view: Node, behaviour: Behaviour) -> tuple[Behaviour, float]:
+        """On a machine with a GPU: what is in host memory takes none of the GPU's."""
+        placement = place(view)
+        self._placements[view.name] = placement
+        if not placement.on_gpu:
+            behaviour = replace(behaviour, workspace=(), extra=())
+        absent = tuple({*behaviour.absent, *placement.host_outputs})
+        idle = not behaviour.workspace and len(absent) == len(view.outputs)
+        return replace(behaviour, absent=absent), IDLE_SECONDS if idle else DISPATCH_SECONDS
+
+    def placed(self, call: Call) -> Call:
+        """The call as a GPU sees it: what is in host memory and read on the GPU is copied there."""
+        placement = self._placements.get(call.node.name)
+        if placement is None:
+            return call
+        data = [
+            self._on_gpu(slot) if slot.on_host and position not in placement.host_inputs else slot
+            for position, slot in enumerate(call.data)
+        ]
+        return replace(call, data=data)
+
+    def _on_gpu(self, slot: Slot) -> Slot:
+        """Copied once for all who read it there (EnsureMemoryTypes, memory_types.cc)."""
+        copied = self._copies.get(slot.tensor)
+        if copied is None:
+            self.read([slot.tensor])
+            tensor = self.expansion.tensor(slot.value.bytes, Kind.ACTIVATION)
+            copy = Operation("copy", "_HostRecv", (slot.tensor,), (tensor,), expensive=False)
+            self._producers[tensor] = self.expansion.emit(copy)
+            copied = self._copies[slot.tensor] = replace(slot, tensor=tensor, on_host=False)
+        return replace(copied, gate=slot.gate)
+
+    def on_host(self, node: PreparedNode, position: int) -> bool:
+        """Whether an output is in host memory, though the program runs on a GPU."""
+        placement = self._placements.get(node.name)
+        return placement is not None and position in placement.host_outputs
 
     def write(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,9 @@ from snugly.readers.locate import (
     load_object,
 )
 from snugly.readers.node import Machine
-from snugly.readers.optimise import Optimised, optimise, optimise_signature
+from snugly.readers.optimise import CPU, GPU, Optimised, optimise, optimise_signature
 from snugly.readers.origin import Origins, layer_names
+from snugly.readers.placement import as_with_a_gpu
 from snugly.readers.saved_model import read_saved_model
 from snugly.readers.scene import graph_scene
 from snugly.readers.start import load_tensorflow
@@ -88,7 +90,7 @@ def read_program(  # noqa: PLR0913 - what can be said of a program, all but two 
         )
     load_tensorflow()
     machine = machine or this_machine()
-    with graph_scene():
+    with graph_scene(), _devices(machine):
         if place is not None and place.kind == SAVED_MODEL:
             folder = Path(str(place.path))
             question = _Question(folder.resolve().name, dimensions, machine, training)
@@ -105,6 +107,19 @@ def this_machine() -> Machine:
     """The kernels TensorFlow would choose here."""
     onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in {"0", "false"}
     return Machine("cpu", onednn, os.cpu_count() or 1)
+
+
+def gpu_machine() -> Machine:
+    """The kernels TensorFlow would choose on an NVIDIA GPU."""
+    return Machine("gpu", onednn=False, threads=os.cpu_count() or 1)
+
+
+def _devices(machine: Machine) -> AbstractContextManager[None]:
+    return as_with_a_gpu() if machine.device == "gpu" else nullcontext()
+
+
+def _device(machine: Machine) -> str:
+    return GPU if machine.device == "gpu" else CPU
 
 
 def _load(place: Place, *, allow_code: bool) -> Any:
@@ -158,7 +173,8 @@ def _read_object(program: Any, example: tuple[Any, ...], question: _Question) ->
         graph.inputs_stay = not is_model
         version = load_tensorflow().__version__
         return Reading(graph, question.name, version, question.training, origins.of)
-    return _reading(optimise(function), variables, origins, question)
+    optimised = optimise(function, device=_device(question.machine))
+    return _reading(optimised, variables, origins, question)
 
 
 def _is_compiled(program: Any, asked: bool | None) -> bool:
@@ -187,7 +203,8 @@ def _read_signature(folder: Path, question: _Question) -> Reading:
             hint="give the script that builds and compiles the model as script.py:name",
         )
     signature = read_saved_model(folder, question.dimensions)
-    return _reading(optimise_signature(signature), {}, Origins(), question)
+    optimised = optimise_signature(signature, device=_device(question.machine))
+    return _reading(optimised, {}, Origins(), question)
 
 
 def _reading(

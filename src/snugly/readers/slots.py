@@ -29,6 +29,7 @@ class Slot:
     items: tuple[Slot | None, ...] | None = None  # of a TensorList
     extra: tuple[int, ...] = ()  # tensors its maker made beside it, which the graph does not show
     constant: bool = False  # made once and kept, not in every step
+    on_host: bool = False  # in host memory, though the program runs on a GPU
     # An operation that must be over before this value may be used (a branch's condition).
     gate: int = NOTHING
 

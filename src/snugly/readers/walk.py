@@ -14,6 +14,7 @@ from snugly.readers.kernels import Behaviour
 from snugly.readers.lists import Lists
 from snugly.readers.node import Value
 from snugly.readers.operations import Call, Operations
+from snugly.readers.placement import argument_on_host
 from snugly.readers.signatures import is_stateful, type_by_name
 from snugly.readers.slots import NOTHING, Expansion, Scope, Slot
 from snugly.readers.variables import Variable
@@ -111,7 +112,9 @@ class Walk:
     def _placeholder(self, node: PreparedNode, data: list[Slot], scope: Scope) -> None:
         del data
         value = node.outputs[0]
-        slot = Slot(self.expansion.tensor(value.bytes, Kind.INPUT), value)
+        on_host = self.operations.on_gpu and argument_on_host(value.dtype)
+        tensor = self.expansion.tensor(0 if on_host else value.bytes, Kind.INPUT)
+        slot = Slot(tensor, value, on_host=on_host)
         self.expansion.graph.inputs.append(slot.tensor)
         if value.is_open:
             self.expansion.shapeless.append(f"Placeholder {node.name}")
@@ -122,7 +125,8 @@ class Walk:
         value = Value(*type_by_name(node.attributes["dtype"]), node.attributes["shape"])
         unknown = Variable(name=node.name, position=len(self.variables))
         described = self._described.get(node.name, unknown)
-        variable = self.expansion.tensor(value.bytes, described.kind)
+        on_host = self.operations.on_gpu and argument_on_host(value.dtype)
+        variable = self.expansion.tensor(0 if on_host else value.bytes, described.kind)
         handle = self.expansion.tensor(0, described.kind)
         self.variables.append((described, value, variable))
         if node.name in self._passes.copied_on_read:
@@ -136,8 +140,9 @@ class Walk:
         if slot is None:
             value = node.outputs[0]
             known = node.attributes.array("value") if _may_be_known(value) else None
-            tensor = self.expansion.tensor(value.bytes, Kind.WEIGHT)
-            slot = Slot(tensor, value, known, constant=True)
+            on_host = self.operations.on_gpu and argument_on_host(value.dtype)
+            tensor = self.expansion.tensor(0 if on_host else value.bytes, Kind.WEIGHT)
+            slot = Slot(tensor, value, known, constant=True, on_host=on_host)
             self.operations.resident.append(Resident(tensor, node.name))
             self._constants[node.name] = slot
         gate = self.gate(node, data, scope)
@@ -149,6 +154,8 @@ class Walk:
         node, data = call.node, call.data
         known = _evaluate(node, data)
         behaviour, duration = self.operations.behaviour(node, data)
+        call = self.operations.placed(call)
+        data = call.data
         if node.name in self._passes.absorbed or _renames(node, behaviour):
             # Nobody need wait for a buffer to get another name or shape.
             source = data[behaviour.shares[0] if behaviour.shares else 0]
@@ -179,7 +186,11 @@ class Walk:
 
     def _make(self, call: Call, absent: tuple[int, ...]) -> list[Slot]:
         return [
-            Slot(self.expansion.tensor(0 if position in absent else value.bytes, call.kind), value)
+            Slot(
+                self.expansion.tensor(0 if position in absent else value.bytes, call.kind),
+                value,
+                on_host=self.operations.on_host(call.node, position),
+            )
             for position, value in enumerate(call.node.outputs)
         ]
 
