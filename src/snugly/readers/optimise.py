@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from snugly.readers.arguments import as_arguments, as_placeholders
 from snugly.readers.placement import place_kernel
 from snugly.readers.signatures import Attributes
 
@@ -71,14 +72,17 @@ def _run_grappler(graph_def: Any, fetches: Any, device: str) -> Any:
     _assign_devices(graph_def.node, device)
     for library_function in graph_def.library.function:
         _assign_devices(library_function.node_def, device)
+    placeholders = as_arguments(graph_def)
     meta_graph = meta_graph_pb2.MetaGraphDef(graph_def=graph_def)
     meta_graph.collection_def["train_op"].node_list.value.extend(fetches)
     config = config_pb2.ConfigProto()
     # Grappler skips graphs of fewer than four nodes unless told otherwise; a function's body never.
     config.graph_options.rewrite_options.min_graph_nodes = -1
-    return tf_optimizer.OptimizeGraph(
+    optimised = tf_optimizer.OptimizeGraph(
         config, meta_graph, cluster=_gpu_cluster() if device == GPU else None
     )
+    as_placeholders(optimised, placeholders)
+    return optimised
 
 
 def _assign_devices(nodes: Any, device: str) -> None:
@@ -153,7 +157,8 @@ def with_shapes(graph_def: Any) -> Any:
 def _without_loops(graph_def: Any) -> Any:
     """A graph of the same shapes that TensorFlow's importer accepts and can follow to its end."""
     turns = {node.name for node in graph_def.node if node.op == "NextIteration"}
-    if not turns and not any(_is_undeclared(node) for node in graph_def.node):
+    special = (_is_undeclared(node) or _adds_lists(node) for node in graph_def.node)
+    if not turns and not any(special):
         return graph_def
     straight = type(graph_def)()
     straight.CopyFrom(graph_def)
@@ -167,9 +172,12 @@ def _without_loops(graph_def: Any) -> Any:
             node.input[1] = node.input[0]
         elif _is_undeclared(node):
             node.op = "Conv2D"
-            control = [name for name in node.input if name.startswith("^")]
-            node.input[:] = [*node.input[:2], *control]
+            _keep_inputs(node, 2)
             _keep_attributes(node, "T", "strides", "padding", "data_format", "dilations")
+        elif _adds_lists(node):
+            node.op = "Identity"
+            _keep_inputs(node, 1)
+            _keep_attributes(node, "T")
     return straight
 
 
@@ -178,6 +186,18 @@ def _is_undeclared(node: Any) -> bool:
     from tensorflow.python.framework import dtypes
 
     return node.op == "_FusedConv2D" and node.attr["T"].type == dtypes.bfloat16.as_datatype_enum
+
+
+def _adds_lists(node: Any) -> bool:
+    """AddN of lists: its shape function fails (TF 2.21) and leaves a process that hangs."""
+    from tensorflow.python.framework import dtypes
+
+    return node.op == "AddN" and node.attr["T"].type == dtypes.variant.as_datatype_enum
+
+
+def _keep_inputs(node: Any, count: int) -> None:
+    control = [name for name in node.input if name.startswith("^")]
+    node.input[:] = [*node.input[:count], *control]
 
 
 def _keep_attributes(node: Any, *names: str) -> None:
