@@ -21,9 +21,9 @@ wanted = int(sys.argv[1])
 
 @tf.function
 def chain(x):
-    # Branches that live for a while and come together: one matmul, two element-wise and one sum.
+    # Five operations a turn, and branches that live for a while before they come together.
     old = x
-    for turn in range(wanted // 4):
+    for turn in range(wanted // 5):
         x = tf.tanh(x @ x) + old * 0.5
         if turn % 8 == 0:
             old = x
