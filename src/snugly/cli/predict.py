@@ -1,6 +1,6 @@
 """Say whether a program fits the memory of a device, before it runs.
 
-PROGRAM is a file (model.keras, a SavedModel folder, model.tflite) or `module:name` or
+PROGRAM is a file (model.keras, a SavedModel folder) or `module:name` or
 `script.py:name`, where the name is a model, a function, or a builder without arguments.
 Nothing is run but the code that builds the model; no tensor of the program is allocated.
 
@@ -45,7 +45,7 @@ def add_arguments(parser: CommandParser) -> None:
         "--runtime",
         choices=RUNTIMES,
         default=None,
-        help="what runs the program (default: tensorflow, litert for .tflite)",
+        help="what runs the program: tensorflow (default) or xla; the others are for .tflite",
     )
     parser.add_argument(
         "--dimension",

@@ -55,12 +55,14 @@ def predict(  # noqa: PLR0913  # the public contract
         memory: the budget, as a size. Not together with `device`.
         device: the budget is what this device offers.
         jit_compile: whether XLA compiles the step; None for what TensorFlow would do.
-        runtime: what runs the program; None or "tensorflow".
+        runtime: what runs the program: "tensorflow", or "xla" for `jit_compile=True`.
         dimensions: the sizes of other open dimensions, by name.
         allow_code: let a model file run code that it carries.
     """
     started = time.perf_counter()
     _check(batch_size, runtime)
+    if runtime == "xla":
+        jit_compile = True
     budget = budget_for(memory, device)
     on_gpu = is_gpu(device)
 
@@ -122,7 +124,7 @@ def _check(batch_size: int | None, runtime: str | None) -> None:
         raise InputError(
             f"the batch size must be at least 1, not {batch_size}", hint="give batch_size=32"
         )
-    if runtime not in {None, "tensorflow"}:
+    if runtime not in {None, "tensorflow", "xla"}:
         raise InputError(
             f"the runtime {runtime!r} cannot be predicted for this program",
             hint="leave it out: TensorFlow runs Keras models, functions and SavedModels",

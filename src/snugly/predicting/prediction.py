@@ -30,7 +30,8 @@ class Prediction:
     """How much memory one step of a program takes, with a range, before it has run.
 
     `peak` is the allocator's peak over all tensors of the process: what is resident and one step.
-    `low` and `high` hold the measured peak 95 times in 100. `requested` is the peak of the bytes
+    `low` and `high` are meant to hold the measured peak 95 times in 100; docs/figures.md says how
+    often they did. `requested` is the peak of the bytes
     asked for, without the allocator's waste, and `parts` says what it is made of. `building` is the
     peak while the weights are made, before the first step.
     """

@@ -26,7 +26,7 @@ GPU_MARGIN = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The best estimate, and a range that holds the measured peak 95 times in 100."""
+    """The best estimate, and a range meant to hold the measured peak 95 times in 100."""
 
     peak: Size
     low: Size

@@ -15,13 +15,10 @@ from snugly.readers.optimise import resource_shapes
 from snugly.readers.phantom import phantom_variable
 from snugly.readers.signatures import type_of
 from snugly.readers.variables import Variable, in_order_of_creation
-from snugly.readers.xla_program import Assignment, assigned
+from snugly.readers.xla_program import LAUNCH_SECONDS, POINTER, Assignment, assigned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-POINTER = 8  # bytes of one entry in the table of results that an XLA program fills
-LAUNCH_SECONDS = 1e-3  # to an order of magnitude; there is nothing else to put it in order with
 
 Handles = dict[str, tuple[int, Any]]
 

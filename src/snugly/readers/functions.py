@@ -9,7 +9,7 @@ from snugly.readers.branches import branch_taken
 from snugly.readers.optimise import body_of
 from snugly.readers.prepare import PreparedNode
 from snugly.readers.slots import Scope, Slot
-from snugly.readers.xla_program import XlaCompiler
+from snugly.readers.xla_program import POINTER, XlaCompiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 # A loop that turns as often as the data says is walked this often: once to warm up, once like all
 # others.
 OPEN_LOOP_TURNS = 2
-POINTER = 8  # bytes of one entry in the table of results that an XLA program fills
 
 
 class Walker(Protocol):

@@ -18,6 +18,7 @@ from snugly.readers.placement import argument_on_host
 from snugly.readers.signatures import is_stateful, type_by_name
 from snugly.readers.slots import NOTHING, Expansion, Scope, Slot
 from snugly.readers.variables import Variable
+from snugly.readers.xla_program import LAUNCH_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 _WHOLE = frozenset(
     ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
 )
-LAUNCH_SECONDS = 1e-3  # of a compiled function, to an order of magnitude
 LARGEST_FOLDED = 10 << 20  # kMaxConstantSize, constant_folding.cc
 
 

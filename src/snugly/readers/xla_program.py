@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from snugly.readers.node import Value
 
 
+LAUNCH_SECONDS = 1e-3  # of a compiled function, to an order of magnitude
+POINTER = 8  # bytes of one entry in the table of results that an XLA program fills
+
+
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """The sums of XLA's buffer assignment, in bytes."""
