@@ -32,7 +32,12 @@ def prediction(high: int, budget: int, low: int | None = None) -> Prediction:
 def dense():
     keras = pytest.importorskip("keras", reason="needs TensorFlow")
     model = keras.Sequential(
-        [keras.layers.Input((256,)), keras.layers.Dense(512), keras.layers.Dense(4)], name="dense"
+        [
+            keras.layers.Input((256,)),
+            keras.layers.Dense(512, name="hidden"),
+            keras.layers.Dense(4, name="scores"),
+        ],
+        name="dense",
     )
     model.compile("adam", "mse")
     return model
@@ -51,7 +56,7 @@ def test_a_training_step_is_made_of_what_it_must_be_made_of(dense):
     assert said.requested <= said.peak
     assert {"weight", "optimizer", "gradient"} <= set(said.parts)
     assert said.tensors[0].bytes >= said.tensors[-1].bytes
-    assert "dense" in {tensor.layer for tensor in said.tensors if tensor.kind == "weight"}
+    assert "hidden" in {tensor.layer for tensor in said.tensors if tensor.kind == "weight"}
     assert said.peak_where
 
 

@@ -14,7 +14,8 @@ from snugly.predicting.prediction import Prediction
 from snugly.predicting.spread import spread_of
 from snugly.predicting.suggest import suggest_batch_size
 from snugly.readers.dimensions import Dimensions
-from snugly.readers.read import gpu_machine, read_program
+from snugly.readers.machine import cpu_machine, gpu_machine
+from snugly.readers.read import read_program
 from snugly.units import Size
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def predict(  # noqa: PLR0913  # the public contract
         batch_size: the size of every first dimension that the program leaves open.
         training: one training step of a compiled model, else inference.
         memory: the budget, as a size. Not together with `device`.
-        device: the budget is what this device offers.
+        device: the budget is what this device offers, and the program runs there; without it, where
+            TensorFlow would run it on this machine: on a GPU if there is one.
         jit_compile: whether XLA compiles the step; None for what TensorFlow would do.
         runtime: what runs the program: "tensorflow", or "xla" for `jit_compile=True`.
         dimensions: the sizes of other open dimensions, by name.
@@ -64,7 +66,9 @@ def predict(  # noqa: PLR0913  # the public contract
     if runtime == "xla":
         jit_compile = True
     budget = budget_for(memory, device)
-    on_gpu = is_gpu(device)
+    machine = None
+    if device is not None:
+        machine = gpu_machine() if is_gpu(device) else cpu_machine()
 
     def at(size: int | None) -> Prediction:
         reading = read_program(
@@ -73,10 +77,10 @@ def predict(  # noqa: PLR0913  # the public contract
             dimensions=Dimensions(size, dimensions or {}),
             training=training,
             jit_compile=jit_compile,
-            machine=gpu_machine() if on_gpu else None,
+            machine=machine,
             allow_code=allow_code,
         )
-        return predict_reading(reading, budget, on_gpu=on_gpu)
+        return predict_reading(reading, budget)
 
     prediction = at(batch_size)
     suggestions: tuple[str, ...] = ()
@@ -85,10 +89,9 @@ def predict(  # noqa: PLR0913  # the public contract
     return prediction.completed(suggestions, time.perf_counter() - started)
 
 
-def predict_reading(
-    reading: Reading, budget: Budget | None = None, *, on_gpu: bool = False
-) -> Prediction:
+def predict_reading(reading: Reading, budget: Budget | None = None) -> Prediction:
     """The prediction for a program that has been read."""
+    on_gpu = reading.on_gpu
     result = estimate(reading.graph, _gpu_allocator if on_gpu else _cpu_allocator)
     spread = spread_of(result, reading.graph, on_gpu=on_gpu)
     notes = [*reading.notes, ON_GPU] if on_gpu else reading.notes

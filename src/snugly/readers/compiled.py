@@ -26,7 +26,7 @@ Handles = dict[str, tuple[int, Any]]
 def compiled_graph(
     function: Any, variables: Mapping[str, Variable], platform: str = "CPU"
 ) -> Graph:
-    """The graph of a ConcreteFunction, compiled for a platform ("CPU", "CUDA") of this machine."""
+    """The graph of a ConcreteFunction, compiled for the CPU or the GPU of this machine."""
     handles = resource_shapes(function.graph)
     assignment = _assignment(function, handles, platform)
     graph = Graph()
@@ -80,7 +80,7 @@ def _assignment(function: Any, handles: Handles, platform: str) -> Assignment:
     body.node.extend(kept)
     with context.eager_mode():
         phantoms = {
-            name: phantom_variable(dtype, tuple(size.size for size in shape.dim))
+            name: phantom_variable(dtype, tuple(size.size for size in shape.dim), platform)
             for name, (dtype, shape) in handles.items()
         }
 

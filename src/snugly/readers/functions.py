@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from snugly.readers.branches import branch_taken
+from snugly.readers.machine import xla_platform
 from snugly.readers.optimise import body_of
 from snugly.readers.prepare import PreparedNode
 from snugly.readers.slots import Scope, Slot
@@ -44,7 +45,7 @@ class Functions:
         self._walker = walker
         self._definitions = {function.signature.name: function for function in library.function}
         self._bodies: dict[Any, tuple[Frame, tuple[str, ...], tuple[str, ...]]] = {}
-        self._compiler = XlaCompiler(library)
+        self._compiler = XlaCompiler(library, xla_platform(walk.expansion.machine))
         self.visitors: dict[str, Callable[[PreparedNode, list[Slot], Scope], None]] = {
             "PartitionedCall": self._call,
             "StatefulPartitionedCall": self._call,

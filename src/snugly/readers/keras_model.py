@@ -14,11 +14,17 @@ if TYPE_CHECKING:
 
 
 def trace_model(
-    model: Any, example: tuple[Any, ...], dimensions: Dimensions, *, training: bool
+    model: Any,
+    example: tuple[Any, ...],
+    dimensions: Dimensions,
+    *,
+    training: bool,
+    jit_compile: bool = False,
 ) -> Any:
     """The ConcreteFunction of one step.
 
-    Call it inside a graph, so that what gets built takes no memory.
+    Call it inside a graph, so that what gets built takes no memory. For XLA the gradients of loops
+    are traced in another way, with lists of known length.
     """
     import tensorflow as tf
 
@@ -29,14 +35,16 @@ def trace_model(
         )
     inputs = example[0] if example else input_specs(model, dimensions)
     if not training:
-        return tf.function(lambda x: model.predict_step((x,))).get_concrete_function(inputs)
+        forward = tf.function(lambda x: model.predict_step((x,)), jit_compile=jit_compile or None)
+        return forward.get_concrete_function(inputs)
     targets = example[1] if len(example) > 1 else _target_specs(model, inputs)
     rest = example[2:3]  # sample weights
 
     def step(*data: Any) -> Any:
         return model.train_step(data)
 
-    return tf.function(step).get_concrete_function(inputs, targets, *rest)
+    traced = tf.function(step, jit_compile=jit_compile or None)
+    return traced.get_concrete_function(inputs, targets, *rest)
 
 
 def input_specs(model: Any, dimensions: Dimensions) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from snugly.errors import InputError, SnuglyError, UnpredictableProgramError
 from snugly.readers.compiled import compiled_graph
 from snugly.readers.expand import expand
+from snugly.readers.jit import UNSUPPORTED, Compiling, compiling, supports_xla
 from snugly.readers.keras_file import load_keras_file
 from snugly.readers.keras_model import trace_model, variables_of
 from snugly.readers.locate import (
@@ -22,10 +22,9 @@ from snugly.readers.locate import (
     find_place,
     load_object,
 )
-from snugly.readers.node import Machine
-from snugly.readers.optimise import CPU, GPU, Optimised, optimise, optimise_signature
+from snugly.readers.machine import grappler_device, this_machine, traced_as_on, xla_platform
+from snugly.readers.optimise import Optimised, optimise, optimise_signature
 from snugly.readers.origin import Origins, layer_names
-from snugly.readers.placement import as_with_a_gpu
 from snugly.readers.saved_model import read_saved_model
 from snugly.readers.scene import graph_scene
 from snugly.readers.start import load_tensorflow
@@ -34,10 +33,11 @@ from snugly.readers.untouched import untouched
 from snugly.readers.user_code import failed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from snugly.graph.model import Graph, Origin
     from snugly.readers.dimensions import Dimensions
+    from snugly.readers.node import Machine
     from snugly.readers.slots import Expansion
     from snugly.readers.variables import Variable
 
@@ -50,6 +50,7 @@ class Reading:
     name: str
     tensorflow: str
     training: bool
+    on_gpu: bool
     origin: Callable[[str], Origin]
     notes: list[str] = field(default_factory=list)
 
@@ -90,7 +91,7 @@ def read_program(  # noqa: PLR0913 - what can be said of a program, all but two 
         )
     load_tensorflow()
     machine = machine or this_machine()
-    with graph_scene(), _devices(machine):
+    with graph_scene(), traced_as_on(machine):
         if place is not None and place.kind == SAVED_MODEL:
             folder = Path(str(place.path))
             question = _Question(folder.resolve().name, dimensions, machine, training)
@@ -101,25 +102,6 @@ def read_program(  # noqa: PLR0913 - what can be said of a program, all but two 
         with untouched(program):
             question = _Question(name, dimensions, machine, training, jit_compile)
             return _read_object(program, example, question)
-
-
-def this_machine() -> Machine:
-    """The kernels TensorFlow would choose here."""
-    onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in {"0", "false"}
-    return Machine("cpu", onednn, os.cpu_count() or 1)
-
-
-def gpu_machine() -> Machine:
-    """The kernels TensorFlow would choose on an NVIDIA GPU."""
-    return Machine("gpu", onednn=False, threads=os.cpu_count() or 1)
-
-
-def _devices(machine: Machine) -> AbstractContextManager[None]:
-    return as_with_a_gpu() if machine.device == "gpu" else nullcontext()
-
-
-def _device(machine: Machine) -> str:
-    return GPU if machine.device == "gpu" else CPU
 
 
 def _load(place: Place, *, allow_code: bool) -> Any:
@@ -156,8 +138,9 @@ def _read_object(program: Any, example: tuple[Any, ...], question: _Question) ->
             f"{question.name!r} is a {type(program).__name__}, not a Keras model or a function",
             hint="give a keras.Model, a tf.function, or a callable with tf.TensorSpecs",
         )
+    decision = compiling(program, question.jit_compile, question.machine)
     try:
-        function = _trace(program, example, question, is_model=is_model)
+        function = _trace(program, example, question, is_model=is_model, compiled=decision.whole)
     except SnuglyError:
         raise
     except Exception as problem:
@@ -166,34 +149,33 @@ def _read_object(program: Any, example: tuple[Any, ...], question: _Question) ->
             problem,
             hint="call it by itself first, with arguments of these shapes and types",
         ) from problem
+    if is_model and decision.whole and not supports_xla(program):
+        decision = Compiling(False, (UNSUPPORTED,) if question.jit_compile else ())
     variables = variables_of(program, function) if is_model else {}
     origins = Origins(function.graph, layer_names(program) if is_model else ())
-    if _is_compiled(program, question.jit_compile):
-        graph = compiled_graph(function, variables)
+    if decision.whole:
+        graph = compiled_graph(function, variables, xla_platform(question.machine))
         graph.inputs_stay = not is_model
-        version = load_tensorflow().__version__
-        return Reading(graph, question.name, version, question.training, origins.of)
-    optimised = optimise(function, device=_device(question.machine))
-    return _reading(optimised, variables, origins, question)
+        return _reading_of(graph, origins, question, decision.notes)
+    optimised = optimise(function, device=grappler_device(question.machine))
+    reading = _reading(optimised, variables, origins, question)
+    reading.notes.extend(decision.notes)
+    return reading
 
 
-def _is_compiled(program: Any, asked: bool | None) -> bool:
-    """Whether XLA compiles the program as a whole: as asked, else as the program itself says."""
-    if asked is not None:
-        return asked
-    # A model's public property, a tf.function's private one; both may be None.
-    return bool(getattr(program, "jit_compile", None) or getattr(program, "_jit_compile", None))
-
-
-def _trace(program: Any, example: tuple[Any, ...], question: _Question, *, is_model: bool) -> Any:
+def _trace(
+    program: Any, example: tuple[Any, ...], question: _Question, *, is_model: bool, compiled: bool
+) -> Any:
     dimensions = question.dimensions
     if is_model:
         specs = tuple(
             as_spec(part, f"argument {position}", dimensions)
             for position, part in enumerate(example)
         )
-        return trace_model(program, specs, dimensions, training=question.training)
-    return trace_function(program, example, dimensions)
+        return trace_model(
+            program, specs, dimensions, training=question.training, jit_compile=compiled
+        )
+    return trace_function(program, example, dimensions, jit_compile=compiled)
 
 
 def _read_signature(folder: Path, question: _Question) -> Reading:
@@ -203,27 +185,32 @@ def _read_signature(folder: Path, question: _Question) -> Reading:
             hint="give the script that builds and compiles the model as script.py:name",
         )
     signature = read_saved_model(folder, question.dimensions)
-    optimised = optimise_signature(signature, device=_device(question.machine))
+    optimised = optimise_signature(signature, device=grappler_device(question.machine))
     return _reading(optimised, {}, Origins(), question)
 
 
 def _reading(
     optimised: Optimised, variables: dict[str, Variable], origins: Origins, question: _Question
 ) -> Reading:
-    import tensorflow as tf
-
     expansion = expand(
         optimised.graph_def, optimised.outputs, question.machine, variables, question.dimensions
     )
     expansion.graph.inputs_stay = not variables
     _refuse_unknown(expansion, question.name)
+    return _reading_of(expansion.graph, origins, question, _notes(expansion))
+
+
+def _reading_of(
+    graph: Graph, origins: Origins, question: _Question, notes: Sequence[str] = ()
+) -> Reading:
     return Reading(
-        expansion.graph,
-        question.name,
-        tf.__version__,
-        question.training,
-        origins.of,
-        _notes(expansion),
+        graph=graph,
+        name=question.name,
+        tensorflow=load_tensorflow().__version__,
+        training=question.training,
+        on_gpu=question.machine.device == "gpu",
+        origin=origins.of,
+        notes=list(notes),
     )
 
 

@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from snugly.readers.dimensions import Dimensions
 
 
-def trace_function(function: Any, example: tuple[Any, ...], dimensions: Dimensions) -> Any:
+def trace_function(
+    function: Any,
+    example: tuple[Any, ...],
+    dimensions: Dimensions,
+    *,
+    jit_compile: bool = False,
+) -> Any:
     """The ConcreteFunction for these arguments.
 
     Call it inside a graph, so that what it builds takes no memory.
@@ -23,7 +29,7 @@ def trace_function(function: Any, example: tuple[Any, ...], dimensions: Dimensio
     if not example:
         example = _signature(function)
     if not hasattr(function, "get_concrete_function"):
-        function = tf.function(function)
+        function = tf.function(function, jit_compile=jit_compile or None)
     specs, _ = _filled((example, {}), dimensions)
     return _closed(function.get_concrete_function(*specs), specs, {})
 

@@ -53,8 +53,9 @@ def assigned(serialized: bytes) -> Assignment:
 class XlaCompiler:
     """Compiles functions of a graph's library; the same function for the same shapes only once."""
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: Any, platform: str) -> None:
         self._library = library
+        self._platform = platform
         self._answers: dict[Any, Assignment] = {}
         self._registered = False
 
@@ -79,8 +80,8 @@ class XlaCompiler:
             self._register(eager)
             try:
                 return eager.get_compiler_ir(
-                    device_name="/job:localhost/replica:0/task:0/device:CPU:0",
-                    platform_name=None,
+                    device_name=None,
+                    platform_name=self._platform,
                     function_name=function,
                     flat_args=specs,
                     captured_inputs=[],

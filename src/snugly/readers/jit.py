@@ -1,0 +1,64 @@
+"""Whether XLA compiles a program as a whole: as asked, as the program says, or as Keras decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from snugly.readers.machine import has_gpu
+
+if TYPE_CHECKING:
+    from snugly.readers.node import Machine
+
+ASSUMED = (
+    'assumed that XLA compiles the step, as Keras does where there is a GPU (jit_compile="auto");'
+    " give jit_compile=False if the model is compiled without it"
+)
+STANDS_IN = (
+    "XLA's buffers for a GPU are known only on a machine with one; those of its compiler for CPUs"
+    " stand in, so the range is wider"
+)
+UNSUPPORTED = (
+    "not compiled with XLA, although asked to: a layer of the model says that it cannot be"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiling:
+    """The decision, and what the user should know about it."""
+
+    whole: bool
+    notes: tuple[str, ...] = ()
+
+
+def compiling(program: Any, asked: bool | None, machine: Machine) -> Compiling:
+    """Decide for a Keras model or a function."""
+    import keras
+
+    if not isinstance(program, keras.Model):
+        # A tf.function keeps its wish to itself.
+        wish = getattr(program, "_jit_compile", None) if asked is None else asked
+        return _noting_what_stands_in(Compiling(bool(wish)), machine)
+    if not supports_xla(program):
+        return Compiling(False, (UNSUPPORTED,) if asked else ())
+    if asked is not None:
+        return _noting_what_stands_in(Compiling(asked), machine)
+    if program.jit_compile:
+        return _noting_what_stands_in(Compiling(True), machine)
+    # Keras decided when the model was compiled, here; on a machine with a GPU it decides otherwise.
+    would = machine.device == "gpu" and not has_gpu() and not program.run_eagerly
+    return _noting_what_stands_in(Compiling(would, (ASSUMED,) if would else ()), machine)
+
+
+def supports_xla(model: Any) -> bool:
+    """Keras runs a model op by op, with a warning, when one of its layers says no.
+
+    Layers that cuDNN computes say so only when they have been traced.
+    """
+    return all(layer.supports_jit for layer in model._flatten_layers())  # noqa: SLF001
+
+
+def _noting_what_stands_in(decision: Compiling, machine: Machine) -> Compiling:
+    if decision.whole and machine.device == "gpu" and not has_gpu():
+        return Compiling(True, (*decision.notes, STANDS_IN))
+    return decision

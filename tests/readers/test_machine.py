@@ -1,0 +1,42 @@
+"""Which machine a program is read for."""
+
+import os
+
+import pytest
+
+from snugly.readers import machine
+from snugly.readers.optimise import CPU, GPU
+
+pytestmark = pytest.mark.tensorflow
+
+
+def test_without_a_gpu_this_machine_is_its_processor():
+    if machine.has_gpu():
+        pytest.skip("needs a GPU that is not there")
+    assert machine.this_machine() == machine.cpu_machine()
+    assert machine.xla_platform(machine.gpu_machine()) == "CPU"
+
+
+@pytest.mark.parametrize(("value", "used"), [("0", False), ("False", False), ("1", True)])
+def test_onednn_is_used_unless_it_is_turned_off(monkeypatch, value, used):
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", value)
+    assert machine.cpu_machine().onednn is used
+    assert not machine.gpu_machine().onednn
+
+
+def test_threads_are_the_cores_this_process_may_use(monkeypatch):
+    assert machine.cpu_machine().threads == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert machine.gpu_machine().threads == os.cpu_count()
+
+
+def test_grappler_optimises_for_the_same_device():
+    assert machine.grappler_device(machine.cpu_machine()) == CPU
+    assert machine.grappler_device(machine.gpu_machine()) == GPU
+
+
+def test_a_gpu_that_tensorflow_sees_is_where_programs_run(monkeypatch):
+    monkeypatch.setattr(machine, "has_gpu", lambda: True)
+    assert machine.this_machine().device == "gpu"
+    assert machine.xla_platform(machine.this_machine()) == "GPU"
+    assert machine.xla_platform(machine.cpu_machine()) == "CPU"
