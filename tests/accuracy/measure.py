@@ -53,19 +53,28 @@ class Case:
         return f"{self.program}-b{self.batch}-{self.mode}" + ("" if self.onednn else "-nodnn")
 
 
-def environment(*, onednn: bool) -> dict[str, str]:
+def environment(*, onednn: bool, gpu: bool = False) -> dict[str, str]:
     """The child's environment: every allocation counted, oneDNN as asked."""
-    return os.environ | {
-        "TF_CPU_ALLOCATOR_USE_BFC": "1",
-        "TF_ENABLE_ONEDNN_OPTS": "1" if onednn else "0",
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-        "CUDA_VISIBLE_DEVICES": "-1",
-        "KERAS_BACKEND": "tensorflow",
-    }
+    where = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"} if gpu else {"CUDA_VISIBLE_DEVICES": "-1"}
+    return (
+        os.environ
+        | where
+        | {
+            "TF_CPU_ALLOCATOR_USE_BFC": "1",
+            "TF_ENABLE_ONEDNN_OPTS": "1" if onednn else "0",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "KERAS_BACKEND": "tensorflow",
+        }
+    )
 
 
 def run_child(
-    module: str, request: dict[str, Any], *, onednn: bool, limit: int = TIME_LIMIT
+    module: str,
+    request: dict[str, Any],
+    *,
+    onednn: bool = True,
+    gpu: bool = False,
+    limit: int = TIME_LIMIT,
 ) -> Any:
     """Run `python -m module request` and return the JSON it answers."""
     with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +84,7 @@ def run_child(
             done = subprocess.run(
                 command,
                 cwd=ROOT,
-                env=environment(onednn=onednn),
+                env=environment(onednn=onednn, gpu=gpu),
                 capture_output=True,
                 text=True,
                 timeout=limit,

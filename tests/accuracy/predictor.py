@@ -14,22 +14,22 @@ from typing import Any
 from tests.accuracy.zoo import Function, Program, find
 
 
-def predict(program: Program, built: Any, batch: int, mode: str) -> Any:
+def predict(program: Program, built: Any, batch: int, mode: str, **where: Any) -> Any:
     """The prediction, asked for as a user would."""
     import snugly
 
     if isinstance(built, Function):
-        return snugly.predict(built.call, *built.specs(batch))
+        return snugly.predict(built.call, *built.specs(batch), device=where.get("device"))
     example: list[Any] = []
     if program.inputs is not None:  # a subclassed model does not know its inputs
         import tensorflow as tf
 
         arrays = program.inputs + ((program.targets or ()) if mode == "train" else ())
         example = [tf.TensorSpec(array.concrete(batch), array.dtype) for array in arrays]
-    return snugly.predict(built, *example, batch_size=batch, training=mode == "train")
+    return snugly.predict(built, *example, batch_size=batch, training=mode == "train", **where)
 
 
-def answer(program: Program, wanted: list[tuple[int, str]]) -> list[dict[str, Any]]:
+def answer(program: Program, wanted: list[tuple[int, str]], **where: Any) -> list[dict[str, Any]]:
     """One answer per batch and mode; what fails says so and does not stop the others."""
     built = program.build()
     answers: list[dict[str, Any]] = []
@@ -37,7 +37,7 @@ def answer(program: Program, wanted: list[tuple[int, str]]) -> list[dict[str, An
         found: dict[str, Any] = {"batch": batch, "mode": mode}
         begun = time.perf_counter()
         try:
-            prediction = predict(program, built, batch, mode)
+            prediction = predict(program, built, batch, mode, **where)
             for key in ("peak", "low", "high", "requested", "resident"):
                 found[key] = int(getattr(prediction, key))
         except ImportError as error:
@@ -52,7 +52,8 @@ def answer(program: Program, wanted: list[tuple[int, str]]) -> list[dict[str, An
 def main() -> None:
     request = json.loads(sys.argv[1])
     wanted = [(batch, mode) for batch, mode in request["wanted"]]
-    Path(request["answer"]).write_text(json.dumps(answer(find(request["program"]), wanted)))
+    found = answer(find(request["program"]), wanted, **request.get("where", {}))
+    Path(request["answer"]).write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

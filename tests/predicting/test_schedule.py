@@ -21,7 +21,7 @@ SEEDS = range(20)
 def exact(monkeypatch):
     """Every operation takes as long as the graph says."""
     monkeypatch.setattr(module, "JITTER", 0.0)
-    monkeypatch.setattr(module, "STALL_CHANCE", 0.0)
+    monkeypatch.setattr(module, "STALLS_PER_SECOND", 0.0)
 
 
 def order_of(graph: Graph, seed: int = 0, workers: int = 1) -> str:
@@ -154,17 +154,26 @@ def test_an_empty_graph_is_finished_at_once():
     assert simulate(Plan(Graph()), 0) == Schedule([], [], [], [], [], [], finished=True)
 
 
-def test_durations_vary_around_what_the_graph_says():
-    # GIVEN many operations of one millisecond
+def test_durations_vary_around_what_the_graph_says(monkeypatch):
+    # GIVEN many operations of one millisecond, and no stalls
+    monkeypatch.setattr(module, "STALLS_PER_SECOND", 0.0)
     plan = Plan(Graph([expensive("a", 1e-3, ())] * 20_000))
     # WHEN durations are drawn
     drawn = sorted(durations(plan, 0))
-    # THEN half are below (the spread of a median of so many is 0.003 of it), two thirds within a
-    # factor of exp(0.35), and a few were stalled
+    # THEN half are below (the spread of a median of so many is 0.003 of it), and two thirds within
+    # a factor of exp(0.35)
     assert drawn[10_000] == pytest.approx(1e-3, rel=0.02)
     within = sum(1e-3 / 1.419 < one < 1e-3 * 1.419 for one in drawn)
     assert within / 20_000 == pytest.approx(0.683, abs=0.02)
-    assert drawn[-1] > 5e-3
+
+
+def test_longer_work_is_stalled_more_often():
+    # GIVEN operations of a tenth of a millisecond and of ten times that
+    short, long = (Plan(Graph([expensive("a", time, ())] * 20_000)) for time in (1e-4, 1e-3))
+    # WHEN durations are drawn, THEN about one in 160 and one in 16 take a slice of the clock more
+    stalled = [sum(durations(plan, 0) > 1.9e-3 + 2 * plan.seconds[0]) for plan in (short, long)]
+    assert 60 < stalled[0] < 250
+    assert stalled[1] > 1.5 * stalled[0]
 
 
 # Everything at once.

@@ -100,10 +100,12 @@ class Buffers:
                 self.events.append((buffer, -1))
                 self.moments.append(index)
             if buffer in self._holding:
-                for held in reversed(self._holding.pop(buffer)):
+                freed: list[int] = []
+                for held in self._holding.pop(buffer):
                     self._references[held] -= 1
                     if not self._references[held]:
-                        ending.append(held)
+                        freed.append(held)
+                ending.extend(reversed(freed))
 
     def _keep_alive(self, buffer: int, tensors: tuple[int, ...]) -> None:
         holding = self._holding.setdefault(buffer, [])

@@ -27,6 +27,9 @@ LARGE_GRAPH = 100_000
 # get many lives.
 OPERATIONS = 300_000
 FEWEST_LIVES, MOST_LIVES = 2, 16
+# In a loop the executor may run up to 32 turns ahead of the sums that wait for a stalled thread,
+# and now and then a stall takes several slices of the clock: lives of their own show the cost.
+ROUGH_LIVES, ROUGH_SLICES = 3, 3.0
 # Some scalars always come before a model's first weight (seeds, counters): they decide that the
 # first weight does not get the first region.
 FIRST_SCALARS = 4
@@ -45,10 +48,16 @@ class Estimate:
     lives: list[list[int]] = field(default_factory=list)
     # The last step of each life.
     schedules: list[Schedule] = field(default_factory=list)
+    # The highest step of lives with long stalls; only loops have them.
+    rough: list[int] = field(default_factory=list)
 
     def highest(self) -> list[int]:
         """Of each life, the highest step after the first."""
         return sorted(max(peaks[1:] or peaks) for peaks in self.lives)
+
+    def steady(self) -> list[int]:
+        """Every step after the first, of all lives, from the lowest."""
+        return sorted(peak for peaks in self.lives for peak in peaks[1:] or peaks)
 
 
 def estimate(
@@ -67,11 +76,20 @@ def estimate(
         result.building = max(result.building, building)
         result.lives.append(peaks)
         result.schedules.append(schedule)
+    if graph.turns > 1:
+        for _ in range(ROUGH_LIVES):
+            _, peaks, _ = _live(plan, make_allocator(), draw, steps, workers, ROUGH_SLICES)
+            result.rough.append(max(peaks))
     return result
 
 
-def _live(
-    plan: Plan, allocator: BfcAllocator, draw: random.Random, steps: int, workers: int
+def _live(  # noqa: PLR0913, PLR0917 - a life is all of this
+    plan: Plan,
+    allocator: BfcAllocator,
+    draw: random.Random,
+    steps: int,
+    workers: int,
+    slices: float = 1.0,
 ) -> tuple[int, list[int], Schedule]:
     """One life: the peak of building, the peak of each step, and the last step."""
     graph = plan.graph
@@ -81,7 +99,7 @@ def _live(
     peaks: list[int] = []
     while True:
         allocator.peak_bytes_in_use = allocator.bytes_in_use
-        schedule = simulate(plan, draw.randrange(1 << 62), workers, sharing)
+        schedule = simulate(plan, draw.randrange(1 << 62), workers, sharing, slices)
         handles, sharing = _step(graph, schedule, handles, allocator)
         peaks.append(allocator.peak_bytes_in_use)
         if len(peaks) == steps:

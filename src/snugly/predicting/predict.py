@@ -93,8 +93,8 @@ def predict_reading(reading: Reading, budget: Budget | None = None) -> Predictio
     """The prediction for a program that has been read."""
     on_gpu = reading.on_gpu
     result = estimate(reading.graph, _gpu_allocator if on_gpu else _cpu_allocator)
-    spread = spread_of(result, reading.graph, on_gpu=on_gpu)
-    notes = [*reading.notes, ON_GPU] if on_gpu else reading.notes
+    spread = spread_of(result, reading)
+    notes = [*reading.notes, ON_GPU] if on_gpu and not reading.compiled else reading.notes
     peak = describe_peak(reading, result)
     return Prediction(
         program=reading.name,

@@ -29,8 +29,11 @@ __all__ = ["Plan", "Schedule", "Threads", "durations", "simulate"]
 # Durations vary by about this much (standard deviation of the logarithm) from run to run on a busy
 # machine.
 JITTER = 0.35
-# Now and then a thread is put aside by the system: how often, and for how many seconds on average.
-STALL_CHANCE, STALL_SECONDS = 5e-4, 2e-3
+# TensorFlow has more threads than there are cores, so the system puts one aside now and then, for a
+# slice of its clock: how often in a second of work, and for how long (nearly all that were seen in
+# traces took 2 to 4 ms).
+STALLS_PER_SECOND = 60
+STALL_SECONDS = (2e-3, 4.4e-3)
 
 
 @dataclass(slots=True)
@@ -56,8 +59,14 @@ class Schedule:
     finished: bool
 
 
-def simulate(plan: Plan, seed: int, workers: int = 2, sharing: Sequence[int] = ()) -> Schedule:
-    """One step of the graph on a pool of `workers` threads.
+def simulate(
+    plan: Plan,
+    seed: int,
+    workers: int = 2,
+    sharing: Sequence[int] = (),
+    slices: float = 1.0,
+) -> Schedule:
+    """One step of the graph on a pool of `workers` threads, where a stall takes so many slices.
 
     `sharing` says for each resident tensor (by position) which one's buffer it has when the step
     begins: its own, unless they were made as one (optimizer slots begin as the same zeros) or
@@ -65,7 +74,7 @@ def simulate(plan: Plan, seed: int, workers: int = 2, sharing: Sequence[int] = (
     """
     buffers = Buffers(plan, sharing or range(len(plan.graph.resident)))
     before = buffers.of_residents()
-    order = Threads(plan, buffers, seed, workers).run()
+    order = Threads(plan, buffers, seed, workers, slices).run()
     return Schedule(
         buffers.events,
         buffers.made_for,
@@ -84,11 +93,13 @@ class Threads:
     non-blocking thread pool.
     """
 
-    def __init__(self, plan: Plan, buffers: Buffers, seed: int, workers: int) -> None:
+    def __init__(
+        self, plan: Plan, buffers: Buffers, seed: int, workers: int, slices: float = 1.0
+    ) -> None:
         self._plan = plan
         self._buffers = buffers
         self._waits = list(plan.waits)
-        self._durations = durations(plan, seed).tolist()
+        self._durations = durations(plan, seed, slices).tolist()
         self._random = random.Random(seed)  # noqa: S311 - nothing is kept secret with it
         self._inline: list[deque[int]] = [deque() for _ in range(workers)]
         self._pools: list[deque[int]] = [deque() for _ in range(workers)]
@@ -166,9 +177,12 @@ class Threads:
         return pushed
 
 
-def durations(plan: Plan, seed: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def durations(
+    plan: Plan, seed: int, slices: float = 1.0
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """How many seconds each operation takes in one run: drawn for all of them at once."""
     draw = np.random.default_rng(seed)
     count = len(plan.seconds)
-    stalls = (draw.random(count) < STALL_CHANCE) * draw.exponential(STALL_SECONDS, count)
-    return plan.seconds * draw.lognormal(0.0, JITTER, count) + stalls
+    working = plan.seconds * draw.lognormal(0.0, JITTER, count)
+    stalled = draw.random(count) < -np.expm1(-STALLS_PER_SECOND * working)
+    return working + stalled * slices * draw.uniform(*STALL_SECONDS, count)

@@ -9,19 +9,35 @@ from typing import TYPE_CHECKING
 from snugly.units import Size
 
 if TYPE_CHECKING:
-    from snugly.graph import Graph
     from snugly.predicting.estimate import Estimate
+    from snugly.readers.read import Reading
 
-# What the simulation does not know (durations, the order of edges, scratch of kernels nobody has
-# looked at) moves real peaks beyond the simulated ones; docs/accuracy.md shows how often these
-# margins held.
-MARGIN_BELOW, MARGIN_ABOVE = 0.04, 0.08
-# In a loop the executor may run up to 32 turns ahead of the sums that wait for them: when a thread
-# was put aside for a moment, the backlog has been seen to add half of the peak.
-LOOP_MARGIN_BELOW, LOOP_MARGIN_ABOVE = 0.10, 0.45
-# Which algorithm cuDNN chooses, and so its scratch, is not known before it has tried: eight of ten
-# programs measured on an H200 were within this (benchmarks/results/h200-peaks-*.json).
-GPU_MARGIN = 0.15
+# A run's peak is the highest of its steps, so the lowest steps of the simulated lives say little:
+# this share of them is left out below.
+LOWEST_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """How far, as a share, real peaks lie beyond the simulated ones.
+
+    They cover what the simulation does not know: durations, the order of edges, scratch of kernels
+    nobody has looked at. docs/accuracy.md shows how often they held.
+    """
+
+    below: float
+    above: float
+
+
+STEPS = Margins(0.02, 0.05)
+LOOPS = Margins(0.06, 0.09)
+# XLA's buffers are exact where it compiles for the device itself. What is left is how the pieces
+# lie in the allocator.
+COMPILED = Margins(0.08, 0.04)
+# Buffers for CPUs in place of a GPU's: other fusions, other layouts, no cuDNN scratch.
+STANDING_IN = Margins(0.40, 0.40)
+# Which algorithm cuDNN chooses, and so its scratch, is not known before it has tried.
+ON_GPU = Margins(0.15, 0.15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +49,24 @@ class Spread:
     high: Size
 
 
-def spread_of(result: Estimate, graph: Graph, *, on_gpu: bool = False) -> Spread:
-    """The middle of the lives' highest steps; the lowest and highest step, with margins."""
-    highest = result.highest()
-    peak = round(statistics.median(highest))
-    steps = [step for steps in result.lives for step in steps[1:] or steps]
-    below, above = MARGIN_BELOW, MARGIN_ABOVE
-    if graph.turns > 1:
-        below, above = LOOP_MARGIN_BELOW, LOOP_MARGIN_ABOVE
-    if on_gpu:
-        below, above = below + GPU_MARGIN, above + GPU_MARGIN
-    low = min(steps) * (1 - below)
-    if not graph.inputs_stay:
+def spread_of(result: Estimate, reading: Reading) -> Spread:
+    """The middle of the lives' highest steps; the low and high ones, with margins."""
+    highest, steady = result.highest(), result.steady()
+    margins = margins_for(reading)
+    low = steady[int(LOWEST_SHARE * len(steady))] * (1 - margins.below)
+    high = max(highest[-1], *result.rough, 0) * (1 + margins.above)
+    graph = reading.graph
+    if not graph.inputs_stay and not reading.on_gpu:
         # TensorFlow borrows an aligned NumPy array instead of copying it; then it is not counted.
         low -= sum(graph.tensors[tensor].bytes for tensor in graph.inputs)
-    return Spread(Size(peak), Size(max(0, round(low))), Size(round(highest[-1] * (1 + above))))
+    peak = round(statistics.median(highest))
+    return Spread(Size(peak), Size(max(0, round(low))), Size(round(high)))
+
+
+def margins_for(reading: Reading) -> Margins:
+    """How much is not known about a program of this kind."""
+    if reading.compiled:
+        return STANDING_IN if reading.stands_in else COMPILED
+    if reading.on_gpu:
+        return ON_GPU
+    return LOOPS if reading.graph.turns > 1 else STEPS

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from snugly.errors import InputError, SnuglyError, UnpredictableProgramError
 from snugly.readers.compiled import compiled_graph
 from snugly.readers.expand import expand
-from snugly.readers.jit import UNSUPPORTED, Compiling, compiling, supports_xla
+from snugly.readers.jit import STANDS_IN, UNSUPPORTED, Compiling, compiling, supports_xla
 from snugly.readers.keras_file import load_keras_file
 from snugly.readers.keras_model import trace_model, variables_of
+from snugly.readers.layers import LayerScopes, watching_layers
 from snugly.readers.locate import (
     KERAS,
     SAVED_MODEL,
@@ -24,7 +25,7 @@ from snugly.readers.locate import (
 )
 from snugly.readers.machine import grappler_device, this_machine, traced_as_on, xla_platform
 from snugly.readers.optimise import Optimised, optimise, optimise_signature
-from snugly.readers.origin import Origins, layer_names
+from snugly.readers.origin import Origins, origins_of
 from snugly.readers.saved_model import read_saved_model
 from snugly.readers.scene import graph_scene
 from snugly.readers.start import load_tensorflow
@@ -50,8 +51,11 @@ class Reading:
     name: str
     tensorflow: str
     training: bool
-    on_gpu: bool
     origin: Callable[[str], Origin]
+    on_gpu: bool = False
+    # XLA compiled all of it, for the machine itself or for another that stands in for it.
+    compiled: bool = False
+    stands_in: bool = False
     notes: list[str] = field(default_factory=list)
 
 
@@ -91,7 +95,7 @@ def read_program(  # noqa: PLR0913 - what can be said of a program, all but two 
         )
     load_tensorflow()
     machine = machine or this_machine()
-    with graph_scene(), traced_as_on(machine):
+    with graph_scene(), traced_as_on(machine), watching_layers() as scopes:
         if place is not None and place.kind == SAVED_MODEL:
             folder = Path(str(place.path))
             question = _Question(folder.resolve().name, dimensions, machine, training)
@@ -101,7 +105,7 @@ def read_program(  # noqa: PLR0913 - what can be said of a program, all but two 
         name = place.label if place is not None else _name(program)
         with untouched(program):
             question = _Question(name, dimensions, machine, training, jit_compile)
-            return _read_object(program, example, question)
+            return _read_object(program, example, question, scopes)
 
 
 def _load(place: Place, *, allow_code: bool) -> Any:
@@ -129,7 +133,9 @@ def _name(program: Any) -> str:
     return str(name or type(program).__name__)
 
 
-def _read_object(program: Any, example: tuple[Any, ...], question: _Question) -> Reading:
+def _read_object(
+    program: Any, example: tuple[Any, ...], question: _Question, scopes: LayerScopes
+) -> Reading:
     import keras
 
     is_model = isinstance(program, keras.Model)
@@ -152,11 +158,14 @@ def _read_object(program: Any, example: tuple[Any, ...], question: _Question) ->
     if is_model and decision.whole and not supports_xla(program):
         decision = Compiling(False, (UNSUPPORTED,) if question.jit_compile else ())
     variables = variables_of(program, function) if is_model else {}
-    origins = Origins(function.graph, layer_names(program) if is_model else ())
+    model = program if is_model else None
+    origins = origins_of(function.graph, scopes, model, variables.values())
     if decision.whole:
         graph = compiled_graph(function, variables, xla_platform(question.machine))
         graph.inputs_stay = not is_model
-        return _reading_of(graph, origins, question, decision.notes)
+        reading = _reading_of(graph, origins, question, decision.notes)
+        reading.compiled, reading.stands_in = True, STANDS_IN in decision.notes
+        return reading
     optimised = optimise(function, device=grappler_device(question.machine))
     reading = _reading(optimised, variables, origins, question)
     reading.notes.extend(decision.notes)
