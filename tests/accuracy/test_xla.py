@@ -1,7 +1,6 @@
 """A step that XLA compiles, predicted and then really run on this machine's CPU."""
 
 import pytest
-
 from tests.accuracy.measure import run_child
 
 pytestmark = pytest.mark.tensorflow

@@ -121,8 +121,13 @@ class PlainExecutor:
                 self.release(self.buffer_of[tensor], ("running", index, position), index)
 
     def edges(self) -> list[tuple[int, int]]:
-        """Who waits for whom, in the order in which the graph says so."""
-        maker = {
+        """Who waits for whom, in the order in which the graph says so.
+
+        Arguments are numbered on after the operations.
+        """
+        count = len(self.graph.operations)
+        maker = {tensor: count + index for index, tensor in enumerate(self.graph.inputs)}
+        maker |= {
             tensor: index
             for index, operation in enumerate(self.graph.operations)
             for tensor in operation.outputs
@@ -138,8 +143,10 @@ class PlainExecutor:
 
     def run(self) -> list[int]:
         edges = self.edges()
+        operations = len(self.graph.operations)
         waiting = [
-            sum(later == index for _, later in edges) for index in range(len(self.graph.operations))
+            sum(later == index for _, later in edges)
+            for index in range(operations + len(self.graph.inputs))
         ]
         for index, count in enumerate(waiting):
             if not count:
@@ -148,7 +155,7 @@ class PlainExecutor:
         self.random.shuffle(looking)
         running: list[tuple[float, int, int, int]] = []
         order: list[int] = []
-        now = 0.0
+        now, begun = 0.0, 0
         while True:
             for worker in looking:
                 queue, end = self.where_next(worker)
@@ -157,14 +164,17 @@ class PlainExecutor:
                     continue
                 index = queue[end]
                 del queue[end]
-                order.append(index)
-                self.start(index)
-                running.append((now + self.seconds[index], len(order), worker, index))
+                begun += 1
+                if index < operations:
+                    order.append(index)
+                    self.start(index)
+                running.append((now + self.seconds[index], begun, worker, index))
             if not running:
                 return order
             running.sort()
             now, _, worker, index = running.pop(0)
-            self.finish(index)
+            if index < operations:
+                self.finish(index)
             ready = []
             for earlier, later in reversed(edges):
                 if earlier == index:

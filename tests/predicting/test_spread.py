@@ -58,7 +58,7 @@ def test_long_stalls_raise_the_range_alone():
         ({"on_gpu": True, "turns": 10}, module.ON_GPU),
         ({"compiled": True}, module.COMPILED),
         ({"compiled": True, "on_gpu": True}, module.COMPILED),
-        ({"compiled": True, "on_gpu": True, "stands_in": True}, module.STANDING_IN),
+        ({"compiled_elsewhere": True, "on_gpu": True}, module.STANDING_IN),
     ],
 )
 def test_margins_follow_from_what_is_not_known(facts, margins):

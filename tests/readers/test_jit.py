@@ -51,15 +51,22 @@ def test_on_a_processor_keras_compiles_only_when_told():
 
 def test_on_a_gpu_keras_compiles_unless_told_otherwise():
     reading = read(dense(), GPU)
-    assert is_whole(reading)
     assert reading.on_gpu
+    assert reading.compiled_elsewhere
+    assert not is_whole(reading)
     assert jit.ASSUMED in reading.notes
     assert jit.STANDS_IN in reading.notes
-    assert not is_whole(read(dense(), GPU, False))
+    assert not read(dense(), GPU, False).compiled_elsewhere
+
+
+def test_on_the_gpu_itself_xla_is_asked(monkeypatch):
+    monkeypatch.setattr(jit, "has_gpu", lambda: True)
+    assert jit.compiling(dense(), True, GPU) == jit.Compiling(whole=True)
+    assert not jit.compiling(dense(), None, GPU).whole, "the model was compiled without"
 
 
 def test_what_was_asked_for_is_not_called_assumed():
-    assert jit.ASSUMED not in read(dense(), GPU, True).notes
+    assert read(dense(), GPU, True).notes == [jit.STANDS_IN]
 
 
 def test_eager_models_are_not_compiled():

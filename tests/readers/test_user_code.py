@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from snugly.errors import ProgramFailedError
-from snugly.readers.user_code import failed, is_users, users_line
+from snugly.readers.user_code import failed, is_users, running_line, users_line
 
 
 def caught(function):
@@ -79,3 +79,18 @@ def test_an_error_without_words_still_has_a_name():
         raise KeyError
 
     assert failed("it failed", caught(fail)).message.endswith(": KeyError")
+
+
+def test_running_code_is_found_from_the_inside(tmp_path):
+    def frame_in(name, source="import sys\nframe = sys._getframe()\n"):
+        names = {}
+        exec(compile(source, name, "exec"), names)  # noqa: S102 - frames of files that are not there
+        return names["frame"]
+
+    assert running_line(sys._getframe()).startswith("test_user_code.py:")
+    assert running_line(frame_in(str(tmp_path / "train.py"))) == "train.py:2"
+    # What asked for it is further out, and so is what AutoGraph's translation was made from.
+    assert running_line(frame_in("<string>")).startswith("test_user_code.py:")
+    assert running_line(frame_in(sys.modules["snugly"].__file__)) is None
+    assert running_line(frame_in("__autograph_generated_fileabc.py")) is None
+    assert running_line(None) is None

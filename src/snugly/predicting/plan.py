@@ -11,6 +11,8 @@ from snugly.graph import Access
 if TYPE_CHECKING:
     from snugly.graph import Graph, Operation
 
+ARGUMENT_SECONDS = 1e-6  # to hand out an argument
+
 _WRITING = frozenset([Access.ASSIGN, Access.UPDATE])
 
 # An output as its operation makes it: tensor, bytes, uses, the tensors whose buffer it may take
@@ -29,8 +31,14 @@ class Plan:
         operations = graph.operations
         self.graph = graph
         self.sizes = [tensor.bytes for tensor in graph.tensors]
-        self.seconds = np.array([operation.seconds for operation in operations], np.float64)
+        # Each argument is handed out by a small operation of its own, which the graph leaves out:
+        # who waits for nothing else is then found by the same thread. They come after the others.
+        self.count = len(operations)
+        durations = [operation.seconds for operation in operations]
+        durations += [ARGUMENT_SECONDS] * len(graph.inputs)
+        self.seconds = np.array(durations, np.float64)
         self.expensive = [operation.expensive for operation in operations]
+        self.expensive += [False] * len(graph.inputs)
         self.workspace = [tuple(filter(None, operation.workspace)) for operation in operations]
         self.changes = [operation.access in _WRITING for operation in operations]
         self._connect()
@@ -45,8 +53,10 @@ class Plan:
             for index, operation in enumerate(operations)
             for tensor in operation.outputs
         }
-        self.waits = [0] * len(operations)
-        followers: list[list[int]] = [[] for _ in operations]
+        for position, tensor in enumerate(self.graph.inputs):
+            producer.setdefault(tensor, self.count + position)
+        self.waits = [0] * len(self.seconds)
+        followers: list[list[int]] = [[] for _ in self.seconds]
         for index, operation in enumerate(operations):
             earlier = [producer[tensor] for tensor in operation.inputs if tensor in producer]
             earlier += operation.after

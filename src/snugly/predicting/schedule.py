@@ -109,8 +109,9 @@ class Threads:
 
     def run(self) -> list[int]:
         """Run everything; the operations in the order in which they started."""
-        start, finish = self._buffers.start, self._buffers.finish
+        start, finish, count = self._buffers.start, self._buffers.finish, self._plan.count
         duration = self._durations
+        begun = 0
         order: list[int] = []
         clock: list[tuple[float, int, int, int]] = []  # end, tie-breaker, worker, operation
         time = 0.0
@@ -123,13 +124,16 @@ class Threads:
                 if index < 0:
                     idle.append(worker)
                     continue
-                order.append(index)
-                start(index)
-                heappush(clock, (time + duration[index], len(order), worker, index))
+                begun += 1
+                if index < count:
+                    order.append(index)
+                    start(index)
+                heappush(clock, (time + duration[index], begun, worker, index))
             if not clock:
                 return order
             time, _, worker, index = heappop(clock)
-            finish(index)
+            if index < count:
+                finish(index)
             looking = [worker]
             # Who found nothing before finds something now only if this operation left it there.
             if self._hand_out(index, worker) and idle:

@@ -34,8 +34,9 @@ LOOPS = Margins(0.06, 0.09)
 # XLA's buffers are exact where it compiles for the device itself. What is left is how the pieces
 # lie in the allocator.
 COMPILED = Margins(0.08, 0.04)
-# Buffers for CPUs in place of a GPU's: other fusions, other layouts, no cuDNN scratch.
-STANDING_IN = Margins(0.40, 0.40)
+# Op by op in place of what XLA makes of it for a GPU: of 46 programs measured both ways on an H200,
+# XLA's peak was 0.61 to 1.75 times the other.
+STANDING_IN = Margins(0.40, 0.80)
 # Which algorithm cuDNN chooses, and so its scratch, is not known before it has tried.
 ON_GPU = Margins(0.15, 0.15)
 
@@ -66,7 +67,9 @@ def spread_of(result: Estimate, reading: Reading) -> Spread:
 def margins_for(reading: Reading) -> Margins:
     """How much is not known about a program of this kind."""
     if reading.compiled:
-        return STANDING_IN if reading.stands_in else COMPILED
+        return COMPILED
+    if reading.compiled_elsewhere:
+        return STANDING_IN
     if reading.on_gpu:
         return ON_GPU
     return LOOPS if reading.graph.turns > 1 else STEPS

@@ -77,6 +77,12 @@ class Functions:
         assignment = self._compiler.compile(node.attributes["f"], [slot.value for slot in inputs])
         table = POINTER * len(node.outputs) if len(node.outputs) > 1 else 0
         workspace = tuple(size for size in (assignment.scratch, table) if size)
+        if len(assignment.shapes) == len(node.outputs):
+            # XLA knows shapes that the call itself may leave open.
+            made = zip(node.outputs, assignment.shapes, strict=True)
+            node = replace(
+                node, outputs=tuple(replace(value, shape=sizes) for value, sizes in made)
+            )
         self._walk.launch(node, inputs, workspace, scope)
 
     def _while(self, node: PreparedNode, inputs: list[Slot], scope: Scope) -> None:

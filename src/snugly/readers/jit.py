@@ -15,8 +15,8 @@ ASSUMED = (
     " give jit_compile=False if the model is compiled without it"
 )
 STANDS_IN = (
-    "XLA's buffers for a GPU are known only on a machine with one; those of its compiler for CPUs"
-    " stand in, so the range is wider"
+    "what XLA makes of a program for a GPU is known only on a machine with one; it is predicted op"
+    " by op instead, so the range is wider"
 )
 UNSUPPORTED = (
     "not compiled with XLA, although asked to: a layer of the model says that it cannot be"
@@ -27,7 +27,10 @@ UNSUPPORTED = (
 class Compiling:
     """The decision, and what the user should know about it."""
 
-    whole: bool
+    # XLA compiles the program as a whole, and can be asked here what it would allocate.
+    whole: bool = False
+    # It would, on a machine that is not this one.
+    elsewhere: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -38,16 +41,17 @@ def compiling(program: Any, asked: bool | None, machine: Machine) -> Compiling:
     if not isinstance(program, keras.Model):
         # A tf.function keeps its wish to itself.
         wish = getattr(program, "_jit_compile", None) if asked is None else asked
-        return _noting_what_stands_in(Compiling(bool(wish)), machine)
+        return _compiled_on(machine) if wish else Compiling()
     if not supports_xla(program):
-        return Compiling(False, (UNSUPPORTED,) if asked else ())
+        return Compiling(notes=(UNSUPPORTED,) if asked else ())
     if asked is not None:
-        return _noting_what_stands_in(Compiling(asked), machine)
+        return _compiled_on(machine) if asked else Compiling()
     if program.jit_compile:
-        return _noting_what_stands_in(Compiling(True), machine)
+        return _compiled_on(machine)
     # Keras decided when the model was compiled, here; on a machine with a GPU it decides otherwise.
-    would = machine.device == "gpu" and not has_gpu() and not program.run_eagerly
-    return _noting_what_stands_in(Compiling(would, (ASSUMED,) if would else ()), machine)
+    if machine.device == "gpu" and not has_gpu() and not program.run_eagerly:
+        return _compiled_on(machine, ASSUMED)
+    return Compiling()
 
 
 def supports_xla(model: Any) -> bool:
@@ -58,7 +62,7 @@ def supports_xla(model: Any) -> bool:
     return all(layer.supports_jit for layer in model._flatten_layers())  # noqa: SLF001
 
 
-def _noting_what_stands_in(decision: Compiling, machine: Machine) -> Compiling:
-    if decision.whole and machine.device == "gpu" and not has_gpu():
-        return Compiling(True, (*decision.notes, STANDS_IN))
-    return decision
+def _compiled_on(machine: Machine, *notes: str) -> Compiling:
+    if machine.device == "gpu" and not has_gpu():
+        return Compiling(elsewhere=True, notes=(*notes, STANDS_IN))
+    return Compiling(whole=True, notes=notes)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from snugly.errors import InputError, SnuglyError, UnpredictableProgramError
 from snugly.readers.compiled import compiled_graph
 from snugly.readers.expand import expand
-from snugly.readers.jit import STANDS_IN, UNSUPPORTED, Compiling, compiling, supports_xla
+from snugly.readers.jit import UNSUPPORTED, Compiling, compiling, supports_xla
 from snugly.readers.keras_file import load_keras_file
 from snugly.readers.keras_model import trace_model, variables_of
 from snugly.readers.layers import LayerScopes, watching_layers
@@ -53,9 +53,10 @@ class Reading:
     training: bool
     origin: Callable[[str], Origin]
     on_gpu: bool = False
-    # XLA compiled all of it, for the machine itself or for another that stands in for it.
+    # XLA compiles all of it: the graph is one launch, or, where that would be on a machine that is
+    # not this one, what would run without XLA.
     compiled: bool = False
-    stands_in: bool = False
+    compiled_elsewhere: bool = False
     notes: list[str] = field(default_factory=list)
 
 
@@ -155,8 +156,8 @@ def _read_object(
             problem,
             hint="call it by itself first, with arguments of these shapes and types",
         ) from problem
-    if is_model and decision.whole and not supports_xla(program):
-        decision = Compiling(False, (UNSUPPORTED,) if question.jit_compile else ())
+    if is_model and (decision.whole or decision.elsewhere) and not supports_xla(program):
+        decision = Compiling(notes=(UNSUPPORTED,) if question.jit_compile else ())
     variables = variables_of(program, function) if is_model else {}
     model = program if is_model else None
     origins = origins_of(function.graph, scopes, model, variables.values())
@@ -164,11 +165,12 @@ def _read_object(
         graph = compiled_graph(function, variables, xla_platform(question.machine))
         graph.inputs_stay = not is_model
         reading = _reading_of(graph, origins, question, decision.notes)
-        reading.compiled, reading.stands_in = True, STANDS_IN in decision.notes
+        reading.compiled = True
         return reading
     optimised = optimise(function, device=grappler_device(question.machine))
     reading = _reading(optimised, variables, origins, question)
     reading.notes.extend(decision.notes)
+    reading.compiled_elsewhere = decision.elsewhere
     return reading
 
 

@@ -14,6 +14,7 @@ from snugly.errors import ProgramFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from types import FrameType
 
 # Frames of these packages are the machinery, not the user's code.
 _MACHINERY = ("tensorflow", "keras", "numpy", "snugly")
@@ -38,6 +39,21 @@ def users_line(frames: Iterable[Any]) -> str | None:
     return None
 
 
+def running_line(frame: FrameType | None) -> str | None:
+    """The same for code that is running, looked for from a frame outwards.
+
+    Unknown inside AutoGraph's translation: the next line of the user's is not the one that did it.
+    """
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if is_users(filename):
+            return f"{Path(filename).name}:{frame.f_lineno}"
+        if _is_ours(filename) or Path(filename).name.startswith(_TRANSLATED):
+            break
+        frame = frame.f_back
+    return None
+
+
 @cache
 def is_users(filename: str) -> bool:
     """Whether a file is the user's: neither Python's, nor TensorFlow's, nor ours."""
@@ -50,6 +66,7 @@ def is_users(filename: str) -> bool:
     return not is_pythons or any(folder in path.parts for folder in _INSTALLED)
 
 
+@cache
 def _is_ours(filename: str) -> bool:
     return Path(filename).is_relative_to(Path(__file__).parent.parent)
 

@@ -21,12 +21,13 @@ POINTER = 8  # bytes of one entry in the table of results that an XLA program fi
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The sums of XLA's buffer assignment, in bytes."""
+    """The sums of XLA's buffer assignment, in bytes, and the shapes of its results."""
 
     scratch: int
     results: int
     parameters: int
     constants: int
+    shapes: tuple[tuple[int, ...], ...] = ()
 
 
 def assigned(serialized: bytes) -> Assignment:
@@ -47,7 +48,9 @@ def assigned(serialized: bytes) -> Assignment:
             results += allocation.size
         else:
             scratch += allocation.size
-    return Assignment(scratch, results, parameters, constants)
+    result = program.hlo_module.host_program_shape.result
+    shapes = tuple(tuple(part.dimensions) for part in result.tuple_shapes or [result])
+    return Assignment(scratch, results, parameters, constants, shapes)
 
 
 class XlaCompiler:

@@ -37,7 +37,7 @@ def _det() -> Any:
     return tf.function(lambda a: (tf.linalg.det(a), tf.linalg.slogdet(a), tf.linalg.inv(a)))
 
 
-@function("qr-eigh", (4, 8, 16), (DEFINITE,), HELD_OUT)
+@function("qr-eigh", (4, 8, 16), (DEFINITE,))
 def _qr_eigh() -> Any:
     import tensorflow as tf
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 GESVD_ELEMENTS, GESVD_MATRIX = 870_784, 128 * 96
 
 
+# syevd's workspace for one matrix: so many times its elements (at 128 × 128, float32).
+SYEVD_MATRICES = 13
+
+
 def _pivots(node: Node) -> int:
     """A row number (int32) for each row of each matrix."""
     return prod(node.inputs[0].shape[:-1]) * 4 if node.inputs[0].shape else 0
@@ -50,3 +54,14 @@ def svd(node: Node) -> Behaviour:
     *batch, rows, columns = matrices.shape
     each = round(GESVD_ELEMENTS * max(1.0, rows * columns / GESVD_MATRIX)) * matrices.item_bytes
     return Behaviour(workspace=(matrices.bytes, matrices.bytes, *[each] * prod(batch)))
+
+
+@gpu_rule("SelfAdjointEigV2")
+def symmetric_eigenvalues(node: Node) -> Behaviour:
+    """linalg/self_adjoint_eig_v2_op_gpu.cc: a copy by columns, a workspace for each matrix."""
+    matrices = node.inputs[0]
+    if not matrices.shape:
+        return PLAIN
+    *batch, rows, columns = matrices.shape
+    each = SYEVD_MATRICES * rows * columns * matrices.item_bytes
+    return Behaviour(workspace=(matrices.bytes, *[each] * prod(batch)))
