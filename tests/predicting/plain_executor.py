@@ -141,7 +141,7 @@ class PlainExecutor:
             )
         ]
 
-    def run(self) -> list[int]:
+    def run(self) -> list[int]:  # noqa: C901 - one loop, to be read beside the real one
         edges = self.edges()
         operations = len(self.graph.operations)
         waiting = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from snugly.graph import Graph, Kind, Origin, Tensor
+from snugly.graph import Graph, Kind, Operation, Origin, Tensor
 from snugly.predicting import spread as module
 from snugly.predicting.estimate import Estimate
 from snugly.predicting.spread import spread_of
@@ -47,6 +47,15 @@ def test_long_stalls_raise_the_range_alone():
     said = spread_of(lives((100, 100), rough=(150, 140)), reading(turns=50))
     assert said.peak == 100
     assert said.high == round(150 * (1 + module.LOOPS.above))
+
+
+def test_on_a_gpu_the_scratch_of_convolutions_is_not_certain():
+    plain, convolving = reading(on_gpu=True), reading(on_gpu=True)
+    convolving.graph.operations = [Operation("conv", "Conv2D", workspace=(20, 4))]
+    without, said = (spread_of(lives((100, 100)), of) for of in (plain, convolving))
+    assert said.low == without.low - 30
+    assert said.high == without.high + 30
+    assert said.peak == without.peak
 
 
 @pytest.mark.parametrize(
