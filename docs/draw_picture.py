@@ -12,6 +12,7 @@ from snugly.reporting.prediction import draw_prediction
 ROOT = Path(__file__).parent.parent
 COMMAND = (
     "snugly predict examples/segmentation.py:build --train --batch-size 32 --device jetson-nano"
+    " --runtime tensorflow"
 )
 
 
@@ -22,6 +23,7 @@ def main() -> None:
         training=True,
         batch_size=32,
         device="jetson-nano",
+        runtime="tensorflow",
     )
     console = Console(record=True, width=112, file=io.StringIO(), force_terminal=True)
     console.print(f"[bold]$ {COMMAND}[/]", highlight=False)

@@ -9,6 +9,7 @@ Exit codes: 0 it fits, or no budget was given; 1 it does not fit, or may not; 2 
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from snugly.cli.parser import JSON, CommandParser, add_output_format, chosen_output_format
@@ -69,6 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
     from snugly.reporting.prediction import draw_prediction, prediction_data
     from snugly.reporting.terminal import show
 
+    # This process must not take all of a GPU to itself, as TensorFlow does unless told otherwise.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     memory, device = _chosen_budget(arguments)
     budget_for(memory, device)  # refuses a bad budget in milliseconds, before TensorFlow loads
     prediction = _predict(arguments, memory, device)

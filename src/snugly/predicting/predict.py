@@ -57,14 +57,14 @@ def predict(  # noqa: PLR0913  # the public contract
         device: the budget is what this device offers, and the program runs there; without it, where
             TensorFlow would run it on this machine: on a GPU if there is one.
         jit_compile: whether XLA compiles the step; None for what TensorFlow would do.
-        runtime: what runs the program: "tensorflow", or "xla" for `jit_compile=True`.
+        runtime: what runs the program: "tensorflow", op by op, or "xla" for `jit_compile=True`.
         dimensions: the sizes of other open dimensions, by name.
         allow_code: let a model file run code that it carries.
     """
     started = time.perf_counter()
     _check(batch_size, runtime)
-    if runtime == "xla":
-        jit_compile = True
+    if runtime is not None and jit_compile is None:
+        jit_compile = runtime == "xla"
     budget = budget_for(memory, device)
     machine = None
     if device is not None:
@@ -94,7 +94,8 @@ def predict_reading(reading: Reading, budget: Budget | None = None) -> Predictio
     on_gpu = reading.on_gpu
     result = estimate(reading.graph, _gpu_allocator if on_gpu else _cpu_allocator)
     spread = spread_of(result, reading)
-    notes = [*reading.notes, ON_GPU] if on_gpu and not reading.compiled else reading.notes
+    chosen_by_cudnn = on_gpu and not (reading.compiled or reading.compiled_elsewhere)
+    notes = [*reading.notes, ON_GPU] if chosen_by_cudnn else reading.notes
     peak = describe_peak(reading, result)
     return Prediction(
         program=reading.name,

@@ -32,7 +32,7 @@ JITTER = 0.35
 # TensorFlow has more threads than there are cores, so the system puts one aside now and then, for a
 # slice of its clock: how often in a second of work, and for how long (nearly all that were seen in
 # traces took 2 to 4 ms).
-STALLS_PER_SECOND = 60
+STALLS_PER_SECOND = 100
 STALL_SECONDS = (2e-3, 4.4e-3)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 ASSUMED = (
     'assumed that XLA compiles the step, as Keras does where there is a GPU (jit_compile="auto");'
-    " give jit_compile=False if the model is compiled without it"
+    " if yours does not, say jit_compile=False (on the command line --runtime tensorflow)"
 )
 STANDS_IN = (
     "what XLA makes of a program for a GPU is known only on a machine with one; it is predicted op"
