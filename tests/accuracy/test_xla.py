@@ -5,7 +5,7 @@ from tests.accuracy.measure import run_child
 
 pytestmark = pytest.mark.tensorflow
 
-CLOSE = 0.15  # of the peak; of so small programs much is how the pieces lie in the allocator
+CLOSE = 0.25  # of the peak; of so small programs much is how the pieces lie in the allocator
 
 
 @pytest.mark.parametrize(("program", "batch"), [("mlp", 128), ("conv3d", 4)])

@@ -82,7 +82,13 @@ def test_a_version_never_seen_is_warned_about(version, seen):
 
 
 def test_a_version_that_cannot_be_read_has_not_been_seen():
-    assert not make_software(flavours=(("tensorflow", "unknown"),)).tensorflow_seen
+    software = make_software(flavours=(("tensorflow", "unknown"),))
+    assert software.tensorflow_version is None
+    assert not software.tensorflow_seen
+
+
+def test_a_version_is_read_as_numbers():
+    assert make_software(flavours=(("tensorflow-cpu", "2.9.1"),)).tensorflow_version == (2, 9)
 
 
 def test_a_container_smaller_than_the_machine_is_a_hazard():

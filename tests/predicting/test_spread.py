@@ -66,7 +66,7 @@ def test_on_a_gpu_the_scratch_of_convolutions_is_not_certain():
         ({"on_gpu": True}, module.ON_GPU),
         ({"on_gpu": True, "turns": 10}, module.ON_GPU),
         ({"compiled": True}, module.COMPILED),
-        ({"compiled": True, "on_gpu": True}, module.COMPILED),
+        ({"compiled": True, "on_gpu": True}, module.COMPILED_ON_GPU),
         ({"compiled_elsewhere": True, "on_gpu": True}, module.STANDING_IN),
     ],
 )

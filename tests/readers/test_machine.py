@@ -3,6 +3,7 @@
 import os
 
 import pytest
+import tensorflow as tf
 
 from snugly.readers import machine
 from snugly.readers.optimise import CPU, GPU
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.tensorflow
 
 def test_without_a_gpu_this_machine_is_its_processor():
     if machine.has_gpu():
-        pytest.skip("needs a GPU that is not there")
+        pytest.skip("needs a GPU not to be there")
     assert machine.this_machine() == machine.cpu_machine()
     assert machine.xla_platform(machine.gpu_machine()) == "CPU"
 
@@ -28,6 +29,11 @@ def test_threads_are_the_cores_this_process_may_use(monkeypatch):
     assert machine.cpu_machine().threads == len(os.sched_getaffinity(0))
     monkeypatch.delattr(os, "sched_getaffinity")
     assert machine.gpu_machine().threads == os.cpu_count()
+
+
+def test_kernels_are_those_of_the_installed_tensorflow():
+    installed = tuple(int(part) for part in tf.__version__.split(".")[:2])
+    assert machine.cpu_machine().tensorflow == machine.gpu_machine().tensorflow == installed
 
 
 def test_grappler_optimises_for_the_same_device():

@@ -71,12 +71,16 @@ class Software:
         return self.flavours[0][1] if self.flavours else None
 
     @property
+    def tensorflow_version(self) -> tuple[int, int] | None:
+        """Major and minor of that version; None where there is none, or it is not numbered so."""
+        found = re.match(r"(\d+)\.(\d+)", self.tensorflow or "")
+        return None if found is None else (int(found[1]), int(found[2]))
+
+    @property
     def tensorflow_seen(self) -> bool:
         """Whether the tests have run with this version of TensorFlow."""
-        version = re.match(r"(\d+)\.(\d+)", self.tensorflow or "")
-        if version is None:
-            return False
-        return OLDEST_SEEN <= (int(version[1]), int(version[2])) <= NEWEST_SEEN
+        version = self.tensorflow_version
+        return version is not None and OLDEST_SEEN <= version <= NEWEST_SEEN
 
     @property
     def onednn(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager, nullcontext
 
+from snugly.devices.software import NEWEST_SEEN, detect_software
 from snugly.readers.node import Machine
 from snugly.readers.optimise import CPU, GPU
 from snugly.readers.placement import as_with_a_gpu
@@ -19,12 +20,12 @@ def this_machine() -> Machine:
 def cpu_machine() -> Machine:
     """The kernels TensorFlow would choose on this machine's processor."""
     onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in {"0", "false"}
-    return Machine("cpu", onednn, _threads())
+    return Machine("cpu", onednn, _threads(), _tensorflow())
 
 
 def gpu_machine() -> Machine:
     """The kernels TensorFlow would choose on an NVIDIA GPU."""
-    return Machine("gpu", onednn=False, threads=_threads())
+    return Machine("gpu", onednn=False, threads=_threads(), tensorflow=_tensorflow())
 
 
 def _threads() -> int:
@@ -32,6 +33,11 @@ def _threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _tensorflow() -> tuple[int, int]:
+    """The installed version, found without importing it: a wrong path is told at once."""
+    return detect_software(os.environ).tensorflow_version or NEWEST_SEEN
 
 
 def has_gpu() -> bool:

@@ -43,6 +43,7 @@ class Machine:
     device: str = "cpu"  # or "gpu"
     onednn: bool = True
     threads: int = 2
+    tensorflow: tuple[int, int] = (2, 21)  # the version, for kernels that were not always the same
 
 
 @dataclass(slots=True)

@@ -78,9 +78,7 @@ def _run_grappler(graph_def: Any, fetches: Any, device: str) -> Any:
     config = config_pb2.ConfigProto()
     # Grappler skips graphs of fewer than four nodes unless told otherwise; a function's body never.
     config.graph_options.rewrite_options.min_graph_nodes = -1
-    optimised = tf_optimizer.OptimizeGraph(
-        config, meta_graph, cluster=_gpu_cluster() if device == GPU else None
-    )
+    optimised = tf_optimizer.OptimizeGraph(config, meta_graph, cluster=_cluster_of(device))
     as_placeholders(optimised, placeholders)
     return optimised
 
@@ -92,22 +90,28 @@ def _assign_devices(nodes: Any, device: str) -> None:
         node.device = CPU if on_cpu else device
 
 
-def _gpu_cluster() -> Any:
-    """A cluster on paper, so that Grappler does for a GPU what it would do where there is one.
+def _cluster_of(device: str) -> Any:
+    """A cluster on paper, so that Grappler does what it would do on a machine with this device.
 
-    The layout optimizer asks for the GPU's architecture (generic_layout_optimizer.cc). Here it is
-    Hopper's, on which everything was measured.
+    Left to itself, Grappler starts a session on the machine that it finds, and says so on standard
+    error at every log level (TF 2.17 to 2.20). For a GPU the layout optimizer asks for the
+    architecture (generic_layout_optimizer.cc): here it is Hopper's, on which all was measured.
     """
     from tensorflow.core.protobuf import device_properties_pb2
     from tensorflow.python.grappler import cluster
 
-    gpu = device_properties_pb2.DeviceProperties(
-        type="GPU", vendor="NVIDIA", environment={"architecture": "9.0"}
-    )
-    cpu = device_properties_pb2.DeviceProperties(type="CPU")
-    named = ((CPU, cpu), (GPU, gpu))
+    # Cores and MHz are any, and changed no graph that was compared; without them Grappler's cost
+    # model complains (op_level_cost_estimator.cc, TF 2.20).
+    devices = {CPU: device_properties_pb2.DeviceProperties(type="CPU", num_cores=1, frequency=1000)}
+    if device == GPU:
+        devices[GPU] = device_properties_pb2.DeviceProperties(
+            type="GPU", vendor="NVIDIA", environment={"architecture": "9.0"}
+        )
     return cluster.Cluster(
-        devices=[device_properties_pb2.NamedDevice(name=n, properties=p) for n, p in named]
+        devices=[
+            device_properties_pb2.NamedDevice(name=name, properties=properties)
+            for name, properties in devices.items()
+        ]
     )
 
 

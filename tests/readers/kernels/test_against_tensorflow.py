@@ -1,6 +1,7 @@
 """The rules against TensorFlow: what each kernel of the survey really allocated, byte for byte.
 
-Not marked `tensorflow`: the rules are those of one version, and older ones differ in places.
+The rules are for the version of TensorFlow that is installed: a few kernels were not always the
+same, and `make compat` finds out which.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from snugly.devices.software import detect_software
 from snugly.readers.kernels import Behaviour, behaviour_of, is_known
 from snugly.readers.node import Machine, Node, Value
 
-pytestmark = pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs TensorFlow")
+pytestmark = [
+    pytest.mark.tensorflow,
+    pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs TensorFlow"),
+]
 
 THREADS = 2
 # oneDNN's scratch depends on the instruction set, and how many threads joined on the moment.
@@ -44,7 +49,10 @@ def survey(request: pytest.FixtureRequest) -> tuple[Machine, list[dict[str, Any]
         text=True,
         timeout=300,
     )
-    return Machine(onednn=onednn, threads=THREADS), json.loads(finished.stdout)
+    version = detect_software(os.environ).tensorflow_version
+    assert version is not None
+    machine = Machine(onednn=onednn, threads=THREADS, tensorflow=version)
+    return machine, json.loads(finished.stdout)
 
 
 def test_every_kernel_allocates_what_its_rule_says(

@@ -3,6 +3,7 @@
 import pytest
 
 from snugly.readers.kernels import Behaviour, behaviour_of
+from snugly.readers.node import Machine
 
 IMAGES, FILTERS, RESULT = (8, 32, 32, 16), (3, 3, 16, 24), (8, 32, 32, 24)
 
@@ -110,6 +111,17 @@ def test_the_gradient_of_a_loss_takes_the_logits(node) -> None:
     )
     assert behaviour_of(loss).takes == ((), (0,))
     assert behaviour_of(loss).workspace == (1024,)
+
+
+@pytest.mark.parametrize(
+    ("device", "version", "scratch"),
+    [("cpu", (2, 16), 307200), ("cpu", (2, 17), 1024), ("gpu", (2, 16), 1024)],
+)
+def test_a_loss_takes_more_scratch_in_an_older_cpu_kernel(node, device, version, scratch) -> None:
+    loss = node("SoftmaxCrossEntropyWithLogits", [(256, 300)] * 2, [(256,), (256, 300)])
+    loss.machine = Machine(device, tensorflow=version)
+    assert behaviour_of(loss).takes == ((), (0,))
+    assert behaviour_of(loss).workspace == (scratch,)
 
 
 def test_batch_statistics_of_halves_are_summed_in_float32(node) -> None:

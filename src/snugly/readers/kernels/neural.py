@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 HALVES = {"float16", "bfloat16"}
 RESERVE = 5  # output of FusedBatchNormV3
+# The last version of TensorFlow whose xent_op.cc asked for scratch of the logits' shape on CPUs;
+# measured with 2.16 to 2.21.
+WIDE_SCRATCH = (2, 16)
 
 
 @rule("Softmax", "LogSoftmax")
@@ -20,10 +23,18 @@ def softmax(node: Node) -> Behaviour:
     return Behaviour(takes=(same_buffer(node, 0, 0),))
 
 
-@rule("SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
-def cross_entropy(node: Node) -> Behaviour:
-    """xent_op.cc, sparse_xent_op.cc: a number an example; the gradient in place of the logits."""
+@rule("SparseSoftmaxCrossEntropyWithLogits")
+def sparse_cross_entropy(node: Node) -> Behaviour:
+    """sparse_xent_op.cc: a number an example; the gradient in place of the logits."""
     return Behaviour(takes=((), same_buffer(node, 1, 0)), workspace=(node.outputs[0].bytes,))
+
+
+@rule("SoftmaxCrossEntropyWithLogits")
+def cross_entropy(node: Node) -> Behaviour:
+    """xent_op.cc: as the sparse one, but older CPU kernels want scratch as large as the logits."""
+    is_wide = node.machine.device == "cpu" and node.machine.tensorflow <= WIDE_SCRATCH
+    scratch = node.outputs[1 if is_wide else 0]
+    return Behaviour(takes=((), same_buffer(node, 1, 0)), workspace=(scratch.bytes,))
 
 
 @rule("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
