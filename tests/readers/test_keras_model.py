@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from snugly.errors import InputError, UnknownDimensionError, UnpredictableProgramError
+from snugly.readers import keras_model
 
 pytestmark = pytest.mark.tensorflow
 
@@ -181,3 +182,18 @@ def test_recurrence_is_unrolled_as_often_as_the_sequence_is_long(read, look):
     assert forward >= 3
     assert look(reading).types.count("MatMul") >= 3 * forward - 3
     assert reading.notes == []  # its length follows from its shape
+
+
+def test_a_functional_model_is_not_traced_twice_for_its_targets():
+    # GIVEN a model whose outputs say all but the batch
+    inputs = keras.Input((6,))
+    model = keras.Model(inputs, {"a": keras.layers.Dense(3)(inputs)})
+    spec = tf.TensorSpec((8, 6))
+    assert keras_model._declared_outputs(model, spec)["a"].shape == (8, 3)
+    sequential = keras.Sequential([keras.Input((6,)), keras.layers.Dense(3)])
+    assert keras_model._declared_outputs(sequential, spec).shape == (8, 3)
+    # AND one that leaves a length open, and one that says nothing
+    words = keras.Input((None,), dtype="int32")
+    open_model = keras.Model(words, keras.layers.Embedding(10, 4)(words))
+    assert keras_model._declared_outputs(open_model, tf.TensorSpec((8, 5), tf.int32)) is None
+    assert keras_model._declared_outputs(keras.layers.Dense(3), spec) is None

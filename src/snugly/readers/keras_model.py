@@ -97,8 +97,10 @@ def _target_specs(model: Any, inputs: Any) -> Any:
     import keras
     import tensorflow as tf
 
-    forward = tf.function(lambda x: model(x, training=False)).get_concrete_function(inputs)
-    outputs = forward.structured_outputs
+    outputs = _declared_outputs(model, inputs)
+    if outputs is None:
+        forward = tf.function(lambda x: model(x, training=False)).get_concrete_function(inputs)
+        outputs = forward.structured_outputs
     try:
         losses = _losses_like(outputs, model)
         return keras.tree.map_structure_up_to(outputs, _target_spec, outputs, losses)
@@ -108,6 +110,30 @@ def _target_specs(model: Any, inputs: Any) -> Any:
             hint="give examples of input and target:"
             " snugly.predict(model, x_spec, y_spec, training=True)",
         ) from problem
+
+
+def _declared_outputs(model: Any, inputs: Any) -> Any:
+    """What a functional or Sequential model says it makes, the batch alone left open; else None.
+
+    Saves tracing the forward pass a second time.
+    """
+    import keras
+    import tensorflow as tf
+
+    functional = (
+        getattr(model, "_functional", None) or model
+    )  # what a Sequential model keeps inside
+    structure = getattr(functional, "_outputs_struct", None)
+    batches = {spec.shape[0] for spec in tf.nest.flatten(inputs) if spec.shape.rank}
+    if structure is None or len(batches) != 1:
+        return None
+    (batch,) = batches
+    shapes = [tuple(tensor.shape) for tensor in keras.tree.flatten(structure)]
+    if not all(shape and shape[0] is None and None not in shape[1:] for shape in shapes):
+        return None
+    return keras.tree.map_structure(
+        lambda tensor: tf.TensorSpec((batch, *tensor.shape[1:]), tensor.dtype), structure
+    )
 
 
 def _losses_like(outputs: Any, model: Any) -> Any:
