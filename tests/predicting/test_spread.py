@@ -26,13 +26,13 @@ def test_the_peak_is_the_middle_of_the_highest_steps_after_the_first():
     said = spread_of(lives((900, 100, 110), (900, 120, 90), (900, 130, 100)), reading())
     # THEN the first steps count nowhere
     assert said.peak == 120
-    assert said.high == round(130 * (1 + module.STEPS.above))
-    assert said.low == round(90 * (1 - module.STEPS.below))
+    assert said.high == round(130 * (1 + module.FORWARD.above))
+    assert said.low == round(90 * (1 - module.FORWARD.below))
 
 
 def test_a_tenth_of_the_steps_is_left_out_below():
     said = spread_of(lives(range(100, 111)), reading())  # ten steps after the first
-    assert said.low == round(102 * (1 - module.STEPS.below))
+    assert said.low == round(102 * (1 - module.FORWARD.below))
 
 
 def test_inputs_may_not_be_counted():
@@ -49,6 +49,14 @@ def test_long_stalls_raise_the_range_alone():
     assert said.high == round(150 * (1 + module.LOOPS.above))
 
 
+def test_gradients_widen_the_range_upwards():
+    backward = reading()
+    backward.graph.tensors.append(Tensor(8, Kind.GRADIENT))
+    forward, said = (spread_of(lives((100, 100)), of) for of in (reading(), backward))
+    assert said.high > forward.high
+    assert said.low == forward.low
+
+
 def test_on_a_gpu_the_scratch_of_convolutions_is_not_certain():
     plain, convolving = reading(on_gpu=True), reading(on_gpu=True)
     convolving.graph.operations = [Operation("conv", "Conv2D", workspace=(20, 4))]
@@ -61,7 +69,7 @@ def test_on_a_gpu_the_scratch_of_convolutions_is_not_certain():
 @pytest.mark.parametrize(
     ("facts", "margins"),
     [
-        ({}, module.STEPS),
+        ({}, module.FORWARD),
         ({"turns": 10}, module.LOOPS),
         ({"on_gpu": True}, module.ON_GPU),
         ({"on_gpu": True, "turns": 10}, module.ON_GPU),

@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from snugly.graph import Kind
 from snugly.units import Size
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ class Margins:
     scratch: float = 0.0
 
 
-STEPS = Margins(0.02, 0.05)
+FORWARD = Margins(0.02, 0.05)
+# With gradients, more is in flight at once, and how it comes to lie in the allocator is more a
+# matter of chance.
+BACKWARD = Margins(0.02, 0.07)
 LOOPS = Margins(0.06, 0.09)
 # XLA's buffers are exact where it compiles for the device itself. What is left is how the pieces
 # lie in the allocator: seldom a matter of chance on a GPU, often in small programs on a CPU.
@@ -83,4 +87,7 @@ def margins_for(reading: Reading) -> Margins:
         return STANDING_IN
     if reading.on_gpu:
         return ON_GPU
-    return LOOPS if reading.graph.turns > 1 else STEPS
+    if reading.graph.turns > 1:
+        return LOOPS
+    is_backward = any(tensor.kind is Kind.GRADIENT for tensor in reading.graph.tensors)
+    return BACKWARD if is_backward else FORWARD
