@@ -3,9 +3,13 @@
 import pytest
 from tests.accuracy.measure import run_child
 
+from snugly.readers.machine import cpu_machine
+
 pytestmark = pytest.mark.tensorflow
 
-CLOSE = 0.25  # of the peak; of so small programs much is how the pieces lie in the allocator
+# Of the peak: of so small programs much is how the pieces lie in the allocator, and that varies
+# from run to run on TensorFlow 2.16 and 2.18, where 21 % was seen; on 2.21 no more than 12 %.
+CLOSE = 0.15 if cpu_machine().tensorflow >= (2, 21) else 0.25
 
 
 @pytest.mark.parametrize(("program", "batch"), [("mlp", 128), ("conv3d", 4)])

@@ -183,7 +183,8 @@ def test_longer_work_is_stalled_more_often():
     # WHEN durations are drawn, THEN about one in 100 and one in 10 take a slice of the clock more
     stalled = [sum(durations(plan, 0) > 1.9e-3 + 2 * plan.seconds[0]) for plan in (short, long)]
     assert 100 < stalled[0] < 400
-    assert stalled[1] > 1.5 * stalled[0]
+    # (of the long ones only those stalled for the longer half of a slice can be told from jitter)
+    assert stalled[1] > 4 * stalled[0]
 
 
 # Everything at once.

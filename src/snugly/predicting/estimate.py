@@ -69,8 +69,7 @@ def estimate(
     steps = STEPS if size < LARGE_GRAPH else STEPS_OF_LARGE_GRAPHS
     lives = max(FEWEST_LIVES, min(MOST_LIVES, OPERATIONS // (steps * size)))
     result = Estimate()
-    # Deterministic on purpose: the same program gets the same answer.
-    draw = random.Random(seed)  # noqa: S311
+    draw = random.Random(seed)  # noqa: S311 - the same program is to get the same answer
     for _ in range(lives):
         building, peaks, schedule = _live(plan, make_allocator(), draw, steps, workers)
         result.building = max(result.building, building)

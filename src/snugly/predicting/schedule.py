@@ -30,8 +30,8 @@ __all__ = ["Plan", "Schedule", "Threads", "durations", "simulate"]
 # machine.
 JITTER = 0.35
 # TensorFlow has more threads than there are cores, so the system puts one aside now and then, for a
-# slice of its clock: how often in a second of work, and for how long (nearly all that were seen in
-# traces took 2 to 4 ms).
+# slice of its clock: how often in a second of work, and for how long (most that were seen in traces
+# took 2 to 4 ms, a few less or twice that).
 STALLS_PER_SECOND = 100
 STALL_SECONDS = (2e-3, 4.4e-3)
 

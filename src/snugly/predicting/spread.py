@@ -66,7 +66,7 @@ def spread_of(result: Estimate, reading: Reading) -> Spread:
     graph = reading.graph
     unsure = margins.scratch * _largest_scratch(graph) if margins.scratch else 0.0
     low = steady[int(LOWEST_SHARE * len(steady))] * (1 - margins.below) - unsure
-    high = max(highest[-1], *result.rough, 0) * (1 + margins.above) + unsure
+    high = max([highest[-1], *result.rough]) * (1 + margins.above) + unsure
     if not graph.inputs_stay and not reading.on_gpu:
         # TensorFlow borrows an aligned NumPy array instead of copying it; then it is not counted.
         low -= sum(graph.tensors[tensor].bytes for tensor in graph.inputs)

@@ -59,7 +59,8 @@ def supports_xla(model: Any) -> bool:
 
     Layers that cuDNN computes say so only when they have been traced.
     """
-    return all(layer.supports_jit for layer in model._flatten_layers())  # noqa: SLF001
+    layers = model._flatten_layers()  # noqa: SLF001 - Keras has no public way to inner layers
+    return all(layer.supports_jit for layer in layers)
 
 
 def _compiled_on(machine: Machine, *notes: str) -> Compiling:
