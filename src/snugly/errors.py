@@ -14,6 +14,7 @@
     │  ├─ UnknownDimensionError      asked for by name, never guessed   (also a ValueError)
     │  ├─ UnpredictableProgramError  read, but some size cannot be derived
     │  ├─ UnknownDeviceError         suggests near names                (also a LookupError)
+    │  ├─ UnreadableRecordError      damaged, truncated, of the future  (also a ValueError)
     │  └─ MissingDependencyError     names the install command          (also an ImportError)
     └─ MemoryLimitExceeded           a guard refused an allocation      (also a MemoryError)
 """
@@ -126,6 +127,12 @@ class UnknownDeviceError(InputError, LookupError):
     """The catalogue has no device of this name."""
 
     default_code = "SNG201"
+
+
+class UnreadableRecordError(InputError, ValueError):
+    """A file that is no record, is damaged, or was written by a later version."""
+
+    default_code = "SNG301"
 
 
 class MemoryLimitExceeded(SnuglyError, MemoryError):  # noqa: N818 - public contract's name

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = {
     "predict": "say whether a program fits, before it runs",
+    "profile": "run a script and record where its memory went",
+    "report": "show a record: terminal, one HTML page, Perfetto, speedscope",
+    "compare": "say what grew between two records or predictions",
     "devices": "list the devices Snugly knows, and this machine",
     "doctor": "look at TensorFlow's build, its settings, limits and known hazards",
 }
@@ -34,6 +37,8 @@ _EPILOG: Final = """\
 examples:
   snugly predict train.py:model --train --batch-size 32 --device jetson-nano
   snugly predict model.keras --batch-size 8 --memory 4GiB
+  snugly profile -o run.snugly train.py --epochs 1
+  snugly report run.snugly --html page.html
   snugly devices jetson-nano
   snugly doctor
 

@@ -20,6 +20,7 @@ class Kind(StrEnum):
     WORKSPACE = "workspace"
     INPUT = "input"
     OUTPUT = "output"
+    UNKNOWN = "unknown"  # measured before anybody watched; never predicted
 
 
 class Access(StrEnum):

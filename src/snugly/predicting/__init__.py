@@ -1,6 +1,6 @@
 """Graph → schedule → timeline → Prediction, with a range and a verdict."""
 
 from snugly.predicting.predict import predict
-from snugly.predicting.prediction import LiveTensor, Prediction
+from snugly.predicting.prediction import Prediction
 
-__all__ = ["LiveTensor", "Prediction", "predict"]
+__all__ = ["Prediction", "predict"]

@@ -108,6 +108,7 @@ def predict_reading(reading: Reading, budget: Budget | None = None) -> Predictio
         building=Size(result.building),
         parts=peak.parts,
         tensors=peak.tensors,
+        timeline=peak.timeline,
         budget=budget,
         peak_where=peak.where,
         notes=tuple(notes),

@@ -9,20 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from snugly.devices import Budget
+    from snugly.timeline import LiveTensor, Timeline
     from snugly.units import Size
 
 Verdict: TypeAlias = Literal["fits", "does-not-fit", "uncertain"]
-
-
-@dataclass(frozen=True, slots=True)
-class LiveTensor:
-    """A tensor that is live at the peak."""
-
-    bytes: Size
-    kind: str
-    op: str
-    layer: str | None = None
-    line: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +23,7 @@ class Prediction:
     `low` and `high` are meant to hold the measured peak 95 times in 100; docs/figures.md says how
     often they did. `requested` is the peak of the bytes
     asked for, without the allocator's waste, and `parts` says what it is made of. `building` is the
-    peak while the weights are made, before the first step.
+    peak while the weights are made, before the first step. `timeline` is the step itself.
     """
 
     program: str
@@ -46,6 +36,7 @@ class Prediction:
     building: Size
     parts: Mapping[str, Size]
     tensors: Sequence[LiveTensor]
+    timeline: Timeline | None = None
     budget: Budget | None = None
     peak_where: str | None = None
     suggestions: Sequence[str] = field(default_factory=tuple)

@@ -14,12 +14,12 @@ import sys
 import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from snugly.readers.user_code import running_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # Lines of the layers that are alive, by identity: a user's layer need not be hashable. It outlives
 # the reading, because a module's model does: asked again, it is not made again.
@@ -32,11 +32,33 @@ def line_of(layer: Any) -> str | None:
     return line if weak is not None and weak() is layer else None
 
 
+class Observer(Protocol):
+    """Who wants to know which layer is at work."""
+
+    def enter(self, layer: Any) -> None:
+        """Called when a layer has opened its scope."""
+        ...
+
+    def leave(self) -> None:
+        """Called when the innermost layer is about to close it."""
+        ...
+
+
 @dataclass(slots=True)
 class LayerScopes:
     """The scopes that layers opened, with the graph in which they did."""
 
     opened: list[tuple[Any, str, Any]] = field(default_factory=list)
+
+    def enter(self, layer: Any) -> None:
+        """Note where a layer works."""
+        import tensorflow as tf
+
+        graph: Any = tf.compat.v1.get_default_graph()
+        self.opened.append((graph, graph.get_name_scope(), layer))
+
+    def leave(self) -> None:
+        """Nothing to note: the scope was known when it was entered."""
 
     def inside(self, graph: Any) -> dict[str, Any]:
         """Scope → layer, in a graph and in the bodies of its loops, branches and functions.
@@ -68,9 +90,18 @@ def watching_layers() -> Iterator[LayerScopes]:
 
     Keras is put back as it was, whatever happens.
     """
+    scopes = LayerScopes()
+    stop = watch_layers(scopes)
+    try:
+        yield scopes
+    finally:
+        stop()
+
+
+def watch_layers(observer: Observer) -> Callable[[], None]:
+    """The same from now on, until what is given back is called."""
     import keras
 
-    scopes = LayerScopes()
     kind: Any = keras.layers.Layer
     # From the class's own dictionary: `__new__` is a static method, and goes back as one.
     make, open_scope = vars(kind)["__new__"], vars(kind)["_open_name_scope"]
@@ -83,23 +114,23 @@ def watching_layers() -> Iterator[LayerScopes]:
         return layer
 
     def noted_scope(layer: Any) -> Any:
-        return _noted(open_scope(layer), layer, scopes)
+        return _noted(open_scope(layer), layer, observer)
+
+    def stop() -> None:
+        kind.__new__, kind._open_name_scope = make, open_scope  # noqa: SLF001
 
     kind.__new__, kind._open_name_scope = staticmethod(noted_make), noted_scope  # noqa: SLF001
-    try:
-        yield scopes
-    finally:
-        kind.__new__, kind._open_name_scope = make, open_scope  # noqa: SLF001
+    return stop
 
 
 @contextmanager
-def _noted(scope: Any, layer: Any, scopes: LayerScopes) -> Iterator[Any]:
-    import tensorflow as tf
-
+def _noted(scope: Any, layer: Any, observer: Observer) -> Iterator[Any]:
     with scope as entered:
-        graph: Any = tf.compat.v1.get_default_graph()
-        scopes.opened.append((graph, graph.get_name_scope(), layer))
-        yield entered
+        observer.enter(layer)
+        try:
+            yield entered
+        finally:
+            observer.leave()
 
 
 def _note(layer: Any, line: str | None) -> None:

@@ -103,13 +103,13 @@ def origins_of(
     weights = _agreed(
         (variable.path, Origin(None if layer is model else layer.name, line_of(layer)))
         for layer in (model, *inner)
-        for variable in _own_variables(layer)
+        for variable in own_variables(layer)
     )
     return Origins(
         graph,
         _named(called),
         _agreed((layer.name, _origin(layer)) for layer in inner),
-        weights | _slots(weights, variables),
+        weights | slots_of(weights, variables),
     )
 
 
@@ -121,7 +121,8 @@ def _named(layers: Mapping[str, Any]) -> dict[str, Origin]:
     return {scope: _origin(layer) for scope, layer in layers.items()}
 
 
-def _own_variables(layer: Any) -> list[Any]:
+def own_variables(layer: Any) -> list[Any]:
+    """A layer's variables without those of the layers inside it."""
     # `layer.variables` has those of the layers inside as well.
     return [*layer._trainable_variables, *layer._non_trainable_variables]  # noqa: SLF001
 
@@ -139,7 +140,7 @@ def _agreed(pairs: Iterable[tuple[str, Origin]]) -> dict[str, Origin]:
     return found
 
 
-def _slots(weights: Mapping[str, Origin], variables: Iterable[Variable]) -> dict[str, Origin]:
+def slots_of(weights: Mapping[str, Origin], variables: Iterable[Variable]) -> dict[str, Origin]:
     """A slot is its weight's: `adam/block_dense_kernel_momentum` is of `block/dense/kernel`.
 
     So Keras names them (add_variable_from_reference, keras/src/optimizers/base_optimizer.py). The

@@ -21,3 +21,9 @@ def to_json(data: Mapping[str, Any]) -> str:
 def print_json(data: Mapping[str, Any]) -> None:
     """Print data as JSON on stdout, where nothing else is printed in that case."""
     sys.stdout.write(to_json(data) + "\n")
+
+
+def print_json_line(data: Mapping[str, Any]) -> None:
+    """The same on one line, the last on stdout, where a script has printed before."""
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **data}, ensure_ascii=False)
+    sys.stdout.write(text + "\n")

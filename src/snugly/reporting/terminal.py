@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.padding import Padding
@@ -23,23 +23,31 @@ _PIPE_WIDTH = 160
 
 def show(drawing: RenderableType) -> None:
     """Print a drawing on stdout; into a pipe or file without the blanks that fill lines up."""
-    console = make_console()
+    _print(drawing, make_console(), sys.stdout)
+
+
+def show_aside(drawing: RenderableType) -> None:
+    """Print a drawing on stderr, where stdout belongs to somebody else."""
+    _print(drawing, make_console(aside=True), sys.stderr)
+
+
+def _print(drawing: RenderableType, console: Console, stream: TextIO) -> None:
     if console.is_terminal:
         console.print(drawing)
         return
     with console.capture() as capture:
         console.print(drawing)
     for line in capture.get().splitlines():
-        sys.stdout.write(f"{line.rstrip()}\n")
+        stream.write(f"{line.rstrip()}\n")
 
 
-def make_console() -> Console:
+def make_console(*, aside: bool = False) -> Console:
     """A console that honours NO_COLOR, FORCE_COLOR and TERM, and does not guess at emphasis.
 
     rich reads NO_COLOR itself; markup and highlighting are off because names inside models are
     printed as they are.
     """
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = Console(highlight=False, markup=False, emoji=False, stderr=aside)
     if not console.is_terminal and console.width < _PIPE_WIDTH:
         console.width = _PIPE_WIDTH
     return console

@@ -1,5 +1,5 @@
 """Tensors in time: births, deaths, live sets, the peak."""
 
-from snugly.timeline.model import Span, Timeline
+from snugly.timeline.model import LiveTensor, Span, Timeline, parts_of
 
-__all__ = ["Span", "Timeline"]
+__all__ = ["LiveTensor", "Span", "Timeline", "parts_of"]

@@ -6,15 +6,17 @@ asked here once. Time is a count of events (births and deaths in their order), n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from snugly.graph.model import Kind, Origin
+from snugly.units import Size
 
-    from snugly.graph.model import Kind
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,19 @@ class Span:
     operation: str
     birth: int
     death: int
+    origin: Origin = Origin()
+    allocated: int = 0  # bytes of the chunk it lies in; 0 where no allocator was asked
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTensor:
+    """A tensor that is live at the peak, in the words of the public contract."""
+
+    bytes: Size
+    kind: str
+    op: str
+    layer: str | None = None
+    line: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +73,33 @@ class Timeline:
         """What is alive at a moment, largest first, then oldest, then by name."""
         live = [span for span in self.spans if span.birth <= moment < span.death]
         return sorted(live, key=lambda span: (-span.bytes, span.birth, span.operation))
+
+    def between(self, begin: int, end: int) -> Timeline:
+        """The moments from one up to, but not including, another; what is alive then, cut to it."""
+        spans = [
+            replace(span, birth=max(span.birth - begin, 0), death=min(span.death, end) - begin)
+            for span in self.spans
+            if span.birth < end and span.death > begin
+        ]
+        return Timeline(spans, end - begin)
+
+    def tensors_at(self, moment: int) -> tuple[LiveTensor, ...]:
+        """What is alive at a moment, as reports show it, in the order of `live_at`."""
+        return tuple(
+            LiveTensor(
+                Size(span.bytes),
+                str(span.kind),
+                span.operation,
+                span.origin.layer,
+                span.origin.line,
+            )
+            for span in self.live_at(moment)
+        )
+
+
+def parts_of(tensors: Iterable[LiveTensor]) -> dict[str, Size]:
+    """Bytes by kind, the largest first."""
+    parts: Counter[str] = Counter()
+    for tensor in tensors:
+        parts[tensor.kind] += int(tensor.bytes)
+    return {kind: Size(size) for kind, size in parts.most_common()}

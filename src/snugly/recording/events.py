@@ -1,0 +1,178 @@
+"""Raw frames → allocator events of one device in the order of time, and buffers from birth to death.
+
+Windows that follow one another without a gap become one stretch. Whether there was a gap, the
+allocator itself says: each event carries the bytes in use after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from snugly.readers.xplane import Trace
+from snugly.recording.tracing import CLOCK_MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+NO_DEATH: Final = -1
+BEFORE: Final = -1
+"""In place of the event that gave birth to a buffer: it was there before the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Events of one allocator, with nothing missing in between. Columns of one length."""
+
+    time: NDArray[np.int64]  # nanoseconds of the system's clock
+    is_allocation: NDArray[np.bool_]
+    requested: NDArray[np.int64]
+    allocated: NDArray[np.int64]
+    in_use: NDArray[np.int64]
+    address: NDArray[np.int64]
+    operation: NDArray[np.int32]  # index into `names`; -1 unknown
+    is_scratch: NDArray[np.bool_]
+    is_pipeline: NDArray[np.bool_]  # made by a thread of tf.data
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def before(self) -> int:
+        """Chunk bytes in use before the first event."""
+        if not len(self):
+            return 0
+        size = int(self.allocated[0])
+        return int(self.in_use[0]) - (size if self.is_allocation[0] else -size)
+
+    @property
+    def peak(self) -> int:
+        """Chunk bytes in use at their highest."""
+        return max(int(self.in_use.max(initial=0)), self.before)
+
+    def since(self, time: int) -> Stretch:
+        """What comes at a time or later."""
+        return self.part(int(np.searchsorted(self.time, time)), len(self))
+
+    def part(self, begin: int, end: int) -> Stretch:
+        """The events from one position up to, but not including, another."""
+        columns = {
+            name: getattr(self, name)[begin:end] for name in self.__slots__ if name != "names"
+        }
+        return replace(self, **columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Buffers:
+    """Each buffer's birth and death as positions of events; `BEFORE` and `NO_DEATH` outside."""
+
+    birth: NDArray[np.int64]
+    death: NDArray[np.int64]
+
+
+def device_events(trace: Trace, device: str | None) -> Stretch:
+    """The events of a device's allocator, or of the one that matters most, on the system's clock.
+
+    Without a clock mark (a trace made by others) times are those of the trace.
+    """
+    events = trace.events
+    chosen = choose_allocator(trace, device)
+    rows = np.flatnonzero(events.allocator == chosen) if chosen is not None else np.arange(0)
+    pipeline = [name.startswith("tf_data") for name in trace.threads]
+    is_pipeline = np.array(pipeline, bool)[events.thread[rows]] if pipeline else rows > 0
+    scratch = trace.regions.index("temp") if "temp" in trace.regions else -1
+    return Stretch(
+        time=events.time_ns[rows] + _clock_offset(trace),
+        is_allocation=events.is_allocation[rows],
+        requested=events.requested[rows],
+        allocated=events.allocated[rows],
+        in_use=events.in_use[rows],
+        address=events.address[rows],
+        operation=events.operation[rows],
+        is_scratch=events.region[rows] == scratch,
+        is_pipeline=is_pipeline,
+        names=trace.strings,
+    )
+
+
+def choose_allocator(trace: Trace, device: str | None) -> int | None:
+    """By the device's number for a GPU; else a GPU's if there is one, else the busiest."""
+    names = trace.allocators
+    if device is not None and device.startswith("GPU:"):
+        wanted = f"GPU_{device[4:]}_"
+        found = [number for number, name in enumerate(names) if name.startswith(wanted)]
+        return found[0] if found else None
+    on_card = [number for number, name in enumerate(names) if name.startswith("GPU_")]
+    if device is None and on_card:
+        return on_card[0]
+    # Pinned memory for transfers has an allocator of its own: gpu_host_bfc.
+    others = [n for n in range(len(names)) if n not in on_card and "gpu_host" not in names[n]]
+    highest = {
+        number: int(trace.events.in_use[trace.events.allocator == number].max(initial=0))
+        for number in others
+    }
+    return max(highest, key=lambda number: highest[number]) if highest else None
+
+
+def _clock_offset(trace: Trace) -> int:
+    for mark in trace.marks:
+        stated = str(mark.stats.get("t", ""))
+        if mark.name == CLOCK_MARK and stated.isdecimal():
+            return int(stated) - int(mark.time_ns)
+    return 0
+
+
+def join(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """Put stretches together where one begins with the bytes in use with which the last ended."""
+    joined: list[list[Stretch]] = []
+    for stretch in stretches:
+        if not len(stretch):
+            continue
+        if joined and int(joined[-1][-1].in_use[-1]) == stretch.before:
+            joined[-1].append(stretch)
+        else:
+            joined.append([stretch])
+    return [_concatenate(parts) for parts in joined]
+
+
+def _concatenate(parts: Sequence[Stretch]) -> Stretch:
+    if len(parts) == 1:
+        return parts[0]
+    names: dict[str, int] = {}
+    operations: list[NDArray[np.int32]] = []
+    for part in parts:
+        numbers = [names.setdefault(name, len(names)) for name in part.names]
+        table = np.array([*numbers, -1], np.int32)  # position -1 is the last: unknown stays unknown
+        operations.append(table[part.operation])
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in Stretch.__slots__
+        if name not in {"names", "operation"}
+    }
+    return Stretch(**columns, operation=np.concatenate(operations), names=tuple(names))
+
+
+def buffers_of(stretch: Stretch) -> Buffers:
+    """Pair each allocation with the free that follows it at its address."""
+    count = len(stretch)
+    order = np.lexsort((np.arange(count), stretch.address))
+    address, is_birth = stretch.address[order], stretch.is_allocation[order]
+    same_as_next = np.zeros(count, bool)
+    same_as_next[:-1] = address[:-1] == address[1:]
+    next_position = np.full(count, NO_DEATH, np.int64)
+    next_position[:-1][same_as_next[:-1]] = order[1:][same_as_next[:-1]]
+    births = order[is_birth]
+    # Whatever comes next at the address ends the buffer, even if its free was not seen.
+    deaths = next_position[is_birth]
+    first_at_address = np.ones(count, bool)
+    first_at_address[1:] = ~same_as_next[:-1]
+    unborn = order[first_at_address & ~is_birth]
+    birth = np.concatenate([np.full(len(unborn), BEFORE, np.int64), births])
+    death = np.concatenate([unborn, deaths])
+    in_order = np.argsort(birth, kind="stable")
+    return Buffers(birth[in_order], death[in_order])
