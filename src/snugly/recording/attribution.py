@@ -33,6 +33,7 @@ class Identity:
     kind: Kind
     operation: str
     origin: Origin
+    lasts: bool = False  # made in a function, and alive after its call
 
 
 @dataclass(slots=True)
@@ -125,7 +126,7 @@ def _identify(
         kind = Kind.INPUT
     elif kind is Kind.ACTIVATION and in_graph and outlives:
         kind = Kind.OUTPUT
-    return Identity(kind, operation or NOBODY, origin)
+    return Identity(kind, operation or NOBODY, origin, lasts=in_graph and outlives)
 
 
 def _kind(operation: str, known: Knowledge, *, scratch: bool, phase: int) -> Kind:
@@ -168,6 +169,7 @@ def name_holders(
         buffers.death >= 0, stretch.time[np.maximum(buffers.death, 0)], np.iinfo(np.int64).max
     )
     kept: dict[int, tuple[int, Identity]] = {}
+    makers: dict[tuple[str, int], Identity | None] = {}
     for time, address, size, identity in known.held:
         positions = by_address.get(address)
         if positions is None:
@@ -175,9 +177,31 @@ def name_holders(
             continue
         for position in positions:
             if births[position] <= time < deaths[position]:
-                identities[position] = _with_line(identity, identities[position])
+                maker = identities[position]
+                identities[position] = named = _with_line(identity, maker)
+                if maker.lasts:
+                    made = makers.setdefault((maker.operation, size), named)
+                    if made is not None and made.operation != named.operation:
+                        makers[maker.operation, size] = None  # makes values for several
                 break
+    _name_earlier_values(identities, stretch.requested[at], makers)
     return list(kept.values())
+
+
+def _name_earlier_values(
+    identities: list[Identity],
+    sizes: NDArray[np.int64],
+    makers: dict[tuple[str, int], Identity | None],
+) -> None:
+    """A variable that gets a new buffer in every step was seen with the last one alone.
+
+    What the same operation made before, and left behind, was its value then.
+    """
+    for position, identity in enumerate(identities):
+        if identity.lasts:
+            holder = makers.get((identity.operation, int(sizes[position])))
+            if holder is not None:
+                identities[position] = holder
 
 
 def _with_line(holder: Identity, maker: Identity) -> Identity:

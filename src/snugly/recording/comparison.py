@@ -156,10 +156,10 @@ def _changes(
         pairs = [(name, name) for name in {**named_before, **named_after}]
     changes = [
         Change(
-            name=new or old,
-            before=Size(named_before.get(old or "", 0)),
-            after=Size(named_after.get(new or "", 0)),
-            was=old if old and new and old != new else None,
+            name=old if new is None else new,
+            before=Size(0 if old is None else named_before.get(old, 0)),
+            after=Size(0 if new is None else named_after.get(new, 0)),
+            was=old if new is not None and old != new else None,
         )
         for old, new in pairs
     ]

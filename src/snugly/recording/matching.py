@@ -90,7 +90,10 @@ def _in_order(
 
 
 def _cost(pairs: Sequence[Pair], before: Mapping[str, int], after: Mapping[str, int]) -> int:
-    return sum(abs(before.get(old or "", 0) - after.get(new or "", 0)) for old, new in pairs)
+    return sum(
+        abs((0 if old is None else before[old]) - (0 if new is None else after[new]))
+        for old, new in pairs
+    )
 
 
 def _by_stem(names: Mapping[str, int]) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +20,7 @@ from snugly.recording.file import cannot_write, read_record, write_record
 from snugly.recording.windows import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from snugly.recording.record import Record
 
@@ -85,12 +85,21 @@ def profile(
     return Outcome(code, finish(output, code))
 
 
-def run_python(words: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-    """Run Python with the same flags as this one; the exit code as a shell would give it."""
+def run_python(words: Sequence[str], *, errors: Path | None = None, quiet: bool = False) -> int:
+    """Run Python with the same flags as this one; the exit code as a shell would give it.
+
+    `errors` takes what it writes to stderr, `quiet` drops what it writes to stdout.
+    """
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001
-    set_already = {**ENVIRONMENT, **(environment or {})} | os.environ
-    with _signals_left_to_child():
-        child = subprocess.Popen([sys.executable, *flags, *words], env=set_already)  # noqa: S603
+    output = subprocess.DEVNULL if quiet else None
+    with _signals_left_to_child(), ExitStack() as files:
+        stderr = None if errors is None else files.enter_context(errors.open("wb"))
+        child = subprocess.Popen(  # noqa: S603 - this Python, to run what the user asked for
+            [sys.executable, *flags, *words],
+            env=ENVIRONMENT | os.environ,
+            stdout=output,
+            stderr=stderr,
+        )
         with _terminated_together(child):
             code = child.wait()
     return 128 - code if code < 0 else code

@@ -24,7 +24,7 @@ from snugly.recording.variables import Variables
 from snugly.recording.windows import NEVER, SECOND, Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     import numpy as np
@@ -66,7 +66,13 @@ class Recorder:
         os.register_at_fork(after_in_child=self._forked)
         self._sampler.start()
         when_imported("tensorflow", lambda _: self._tensorflow_loaded(is_running=is_running))
-        when_imported("keras", lambda _: self._names.watch_keras())
+        when_imported("keras", lambda _: self._keras_loaded())
+
+    def name_inputs(self, tensors: Iterable[Any]) -> None:
+        """Tensors that the program is called with."""
+        with self._quietly():
+            for number, tensor in enumerate(tensors):
+                self._variables.note_input(tensor, f"argument {number}")
 
     def mark_beginning(self) -> None:
         """From here on it counts: the peak is that of what follows."""
@@ -111,6 +117,10 @@ class Recorder:
         self._due = 0
         if self._plan.mode != "samples":
             self._begin_window()
+
+    def _keras_loaded(self) -> None:
+        self._names.watch_keras()
+        self._variables.watch_keras()
 
     def _remove(self) -> None:
         while self._undo:

@@ -14,6 +14,7 @@ from snugly.errors import InputError, UnreadableRecordError, suggest
 from snugly.readers.xplane import LARGEST, Trace, is_xplane, read_xplane
 from snugly.recording.comparison import Side, side_of
 from snugly.recording.scopes import with_scopes
+from snugly.recording.soundness import refuse_unsound
 from snugly.recording.stated import is_stated, read_stated
 from snugly.units import Size
 
@@ -84,7 +85,9 @@ def _checked_device(device: str) -> str:
 def _read_record(path: Path) -> Record:
     from snugly.recording.file import read_record
 
-    return read_record(path)
+    record = read_record(path)
+    refuse_unsound(record)
+    return record
 
 
 def _load_trace(path: Path, device: str | None, notes: tuple[str, ...]) -> Record:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN: Final = 20_000_000  # nanoseconds between two looks for variables without a buffer yet
 MOST_WEIGHTS: Final = 100_000  # whose paths are remembered
+# Methods of Keras's variables: keras/src/backend/tensorflow/core.py, Keras 3.3 to 3.15.
+_INITIALISING: Final = frozenset({"_initialize", "_deferred_initialize"})
 _DEEPEST: Final = 40  # frames between a variable and the layer or optimizer that makes it
 
 
@@ -90,8 +92,25 @@ class Variables:
         kind.__init__ = noted
         self._undo.append(lambda: setattr(kind, "__init__", original))
 
+    def watch_keras(self) -> None:
+        """Begin to note whose weights are whose: a buffer may be given to them much later."""
+        import keras
+
+        kind: Any = keras.layers.Layer
+        original = vars(kind)["add_weight"]
+
+        def noted(layer: Any, *arguments: Any, **named: Any) -> Any:
+            weight = original(layer, *arguments, **named)
+            if len(self._weights) < MOST_WEIGHTS:
+                path = str(weight.path)
+                self._weights[path] = Owner(Kind.WEIGHT, path, layer.name, line_of(layer))
+            return weight
+
+        kind.add_weight = noted
+        self._undo.append(lambda: setattr(kind, "add_weight", original))
+
     def remove(self) -> None:
-        """Put TensorFlow back as it was."""
+        """Put TensorFlow and Keras back as they were."""
         while self._undo:
             self._undo.pop()()
 
@@ -103,11 +122,14 @@ class Variables:
                 if id(thing) not in self._alive:
                     self._note(thing, owners.get(id(thing)) or Owner(Kind.WEIGHT, _name(thing)))
             else:
-                place = place_of(thing)
-                if place is not None:
-                    shape = "×".join(str(size) for size in thing.shape) or "scalar"
-                    owner = Owner(Kind.INPUT, f"kept in Python: {thing.dtype.name} {shape}")
-                    self._held.append(Held(time.time_ns(), *place, owner))
+                shape = "×".join(str(size) for size in thing.shape) or "scalar"
+                self.note_input(thing, f"kept in Python: {thing.dtype.name} {shape}")
+
+    def note_input(self, tensor: Any, name: str) -> None:
+        """A tensor that the program is given, or keeps outside of any step."""
+        place = place_of(tensor)
+        if place is not None:
+            self._held.append(Held(time.time_ns(), *place, Owner(Kind.INPUT, name)))
 
     @property
     def has_unplaced(self) -> bool:
@@ -139,8 +161,6 @@ class Variables:
             self._unplaced.discard(number)
 
         self._alive[number] = (weakref.ref(variable, forget), owner)
-        if owner.kind is Kind.WEIGHT and len(self._weights) < MOST_WEIGHTS:
-            self._weights[owner.name] = owner
         if not self._place(number):
             self._unplaced.add(number)
 
@@ -194,25 +214,40 @@ def _name(variable: Any) -> str:
 
 
 def _owner(variable: Any, frame: FrameType | None, weights: dict[str, Owner]) -> Owner:
-    """Look outwards for the layer's `add_weight` or the optimizer's `add_variable…`."""
-    name = _name(variable)
+    """Look outwards for the layer's `add_weight` or the optimizer's `add_variable…`.
+
+    A layer that is built before it is first run gets its buffers later, outside of both; then the
+    Keras variable is on the stack, and its path is known.
+    """
+    name, path = _name(variable), None
     innermost, kind = frame, Kind.WEIGHT
     for _ in range(_DEEPEST):
         if frame is None:
             break
         function, file = frame.f_code.co_name, frame.f_code.co_filename.replace("\\", "/")
-        if function == "add_weight" and "keras" in file:
-            layer = frame.f_locals.get("self")
-            return Owner(Kind.WEIGHT, name, getattr(layer, "name", None), line_of(layer))
-        if "/keras/src/optimizers/" in file:
-            kind = Kind.OPTIMIZER
-            if function == "add_variable_from_reference":
-                path = getattr(frame.f_locals.get("reference_variable"), "path", None)
-                weight = weights.get(str(path), Owner(Kind.WEIGHT, ""))
-                line = weight.line or running_line(innermost)
-                return Owner(kind, name, weight.layer, line)
+        if "/keras/src/" in file:
+            if path is None and function in _INITIALISING:
+                path = getattr(frame.f_locals.get("self"), "path", None)
+                name = str(path or name)
+            if function == "add_weight":
+                layer = frame.f_locals.get("self")
+                return Owner(Kind.WEIGHT, name, getattr(layer, "name", None), line_of(layer))
+            if "/optimizers/" in file:
+                kind = Kind.OPTIMIZER
+                reference = frame.f_locals.get("reference_variable")
+                if reference is not None:
+                    weight = weights.get(str(getattr(reference, "path", "")))
+                    return _slot(name, weight, innermost)
         frame = frame.f_back
-    return Owner(kind, name, None, running_line(innermost))
+    known = weights.get(str(path))
+    return known or Owner(kind, name, None, running_line(innermost))
+
+
+def _slot(name: str, weight: Owner | None, frame: FrameType | None) -> Owner:
+    """A slot belongs to the layer of its weight."""
+    if weight is None:
+        return Owner(Kind.OPTIMIZER, name, None, running_line(frame))
+    return Owner(Kind.OPTIMIZER, name, weight.layer, weight.line or running_line(frame))
 
 
 def _existing() -> Iterator[tuple[Any, bool]]:

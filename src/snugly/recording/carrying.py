@@ -1,0 +1,182 @@
+"""A program on its way into a fresh process, and as it arrives there.
+
+Models travel as their configuration: their weights are made anew, at their size. Functions travel
+with cloudpickle. Both come from the caller's own process, so they are trusted as much as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from snugly.errors import InputError
+from snugly.readers.user_code import is_users
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be measured, and how."""
+
+    program: Any
+    example: tuple[Any, ...] = ()
+    batch_size: int | None = None
+    training: bool = False
+    steps: int = 5
+    dimensions: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParcel:
+    """A Keras model as its configuration, with the classes it needs that Keras does not have."""
+
+    configuration: dict[str, Any]
+    custom: dict[str, Any]
+
+
+def pack(task: Task) -> bytes:
+    """A task as bytes; an error with a hint where its program cannot travel."""
+    import cloudpickle
+
+    program = task.program
+    if isinstance(program, (str, os.PathLike)):
+        task = replace(task, program=os.fspath(program))
+    elif _is_model(program):
+        task = replace(task, program=_parcel(program))
+    task = replace(task, example=tuple(_plain(argument) for argument in task.example))
+    try:
+        with _by_value(_users_modules()):
+            return cloudpickle.dumps(task)
+    except Exception as problem:  # pickling runs code of every class it meets
+        raise _cannot_travel(program, problem) from problem
+
+
+def unpack(data: bytes) -> Task:
+    """The task in its new process, a model built anew."""
+    import cloudpickle
+
+    task: Task = cloudpickle.loads(data)
+    if not isinstance(task.program, ModelParcel):
+        return task
+    import keras
+
+    keras.config.enable_unsafe_deserialization()  # the caller's own model, lambdas included
+    parcel = task.program
+    model = keras.saving.deserialize_keras_object(
+        parcel.configuration, custom_objects=parcel.custom
+    )
+    return replace(task, program=model)
+
+
+def _is_model(program: Any) -> bool:
+    keras = sys.modules.get("keras")
+    return keras is not None and isinstance(program, keras.Model)
+
+
+def _parcel(model: Any) -> ModelParcel:
+    import keras
+
+    things = [model, *model._flatten_layers(include_self=False)]  # noqa: SLF001 - no public way
+    things += [getattr(model, name, None) for name in ("optimizer", "loss")]
+    things += [getattr(metric, "_fn", None) for metric in getattr(model, "metrics", ())]
+    custom: dict[str, Any] = {}
+    for thing in things:
+        custom |= {kind.__name__: kind for kind in type(thing).__mro__ if _is_users_own(kind)}
+        if isinstance(thing, FunctionType) and _is_users_own(thing):
+            custom[thing.__name__] = thing
+    functions = {id(value): value for thing in things for value in _functions_in(thing)}
+    with _named_lambdas(functions.values()) as named:
+        try:
+            configuration = keras.saving.serialize_keras_object(model)
+        except Exception as problem:
+            raise _cannot_travel(model, problem) from problem
+    return ModelParcel(configuration, custom | named)
+
+
+def _functions_in(thing: Any) -> Iterator[FunctionType]:
+    held = thing if isinstance(thing, FunctionType) else getattr(thing, "__dict__", {})
+    values = held.values() if isinstance(held, dict) else [held]
+    yield from (value for value in values if isinstance(value, FunctionType))
+
+
+@contextmanager
+def _named_lambdas(functions: Iterable[FunctionType]) -> Iterator[dict[str, FunctionType]]:
+    """Keras writes a lambda down as bytecode, without what it refers to; a named function by name.
+
+    So each lambda has a name while the model is written down, and travels as functions do.
+    """
+    named = {
+        f"snugly_lambda_{number}": function
+        for number, function in enumerate(functions)
+        if function.__name__ == "<lambda>"
+    }
+    for name, function in named.items():
+        function.__name__ = name
+    try:
+        yield named
+    finally:
+        for function in named.values():
+            function.__name__ = "<lambda>"
+
+
+def _is_users_own(thing: Any) -> bool:
+    module = sys.modules.get(getattr(thing, "__module__", None) or "")
+    file = getattr(module, "__file__", None)
+    named = hasattr(thing, "__name__")
+    return (
+        named
+        and module is not None
+        and (file is None or is_users(file))
+        and (module.__name__ != "builtins")
+    )
+
+
+def _plain(argument: Any) -> Any:
+    """Tensors become arrays, which travel; specs and arrays stay."""
+    tf = sys.modules.get("tensorflow")
+    if tf is None:
+        return argument
+
+    def plain(leaf: Any) -> Any:
+        is_value = isinstance(leaf, (tf.Tensor, tf.Variable))
+        return leaf.numpy() if is_value and hasattr(leaf, "numpy") else leaf
+
+    return tf.nest.map_structure(plain, argument)
+
+
+def _users_modules() -> Iterator[Any]:
+    """Modules that the other process may not find: the user's own, of this folder or script."""
+    for module in tuple(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        installed = file is None or "site-packages" in file or "dist-packages" in file
+        if not installed and is_users(file) and getattr(module, "__spec__", None) is not None:
+            yield module
+
+
+@contextmanager
+def _by_value(modules: Iterable[Any]) -> Iterator[None]:
+    import cloudpickle
+
+    with ExitStack() as stack:
+        for module in modules:
+            if module.__name__ in cloudpickle.list_registry_pickle_by_value():
+                continue
+            cloudpickle.register_pickle_by_value(module)
+            stack.callback(cloudpickle.unregister_pickle_by_value, module)
+        yield
+
+
+def _cannot_travel(program: Any, problem: Exception) -> InputError:
+    name = getattr(program, "name", None) or getattr(program, "__name__", type(program).__name__)
+    reason = str(problem).strip().splitlines()
+    return InputError(
+        f"{name!r} cannot be carried into a fresh process:"
+        f" {reason[0][:200] if reason else type(problem).__name__}",
+        code="SNG306",
+    )

@@ -1,0 +1,93 @@
+"""measure: run a program for a few steps in a fresh process, and give back what it took."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from snugly.errors import InputError, SnuglyError
+from snugly.recording.carrying import Task, pack
+from snugly.recording.file import cannot_write, read_record, write_record
+from snugly.recording.profiling import run_python
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snugly.recording.record import Record
+
+_LAST_WORDS = 2000  # characters of a failed process's stderr
+
+
+def measure(  # noqa: PLR0913  # the public contract
+    program: Any,
+    *example: Any,
+    batch_size: int | None = None,
+    training: bool = False,
+    steps: int = 5,
+    dimensions: Mapping[str, int] | None = None,
+    path: str | os.PathLike[str] | None = None,
+) -> Record:
+    """Really run a program, in a process of its own, and record every allocation.
+
+    The first step builds what is built once (functions, optimizer slots) and does not count; the
+    peak is that of the steps that follow. Weights get fresh values: their sizes are what counts.
+    ::
+
+        r = snugly.measure(model, batch_size=32, training=True)
+        print(r.peak, r.parts, r.tensors[0])
+
+    Args:
+        program: what `snugly.predict` takes: a model, a function, or where one is to be found.
+        *example: what it is called with. Arrays and tensors are used as they are; of specs, zeros.
+        batch_size: the size of every first dimension that the program leaves open.
+        training: train on a batch, else predict one.
+        steps: how many steps count.
+        dimensions: the sizes of other open dimensions, by name.
+        path: where to leave the record, if anywhere.
+    """
+    if steps < 1:
+        raise InputError(f"there must be at least one step, not {steps}", hint="give steps=5")
+    if batch_size is not None and batch_size < 1:
+        raise InputError(
+            f"the batch size must be at least 1, not {batch_size}", hint="give batch_size=32"
+        )
+    task = Task(program, example, batch_size, training, steps, dict(dimensions or {}))
+    with tempfile.TemporaryDirectory(prefix="snugly-") as folder:
+        request, raw = Path(folder) / "request", Path(folder) / "raw.snugly"
+        answer, words = Path(folder) / "answer", Path(folder) / "stderr"
+        request.write_bytes(pack(task))
+        module = "snugly.recording.stepping"
+        code = run_python(
+            ["-m", module, str(request), str(raw), str(answer)], errors=words, quiet=True
+        )
+        if code != 0:
+            raise _failure(code, answer, words)
+        record = read_record(raw)
+        record = replace(record, facts={**record.facts, "steps": steps})
+    if path is not None:
+        _keep(record, Path(path))
+    return record
+
+
+def _keep(record: Record, path: Path) -> None:
+    try:
+        write_record(record, path)
+    except OSError as problem:
+        raise cannot_write(path, problem) from problem
+
+
+def _failure(code: int, answer: Path, words: Path) -> SnuglyError:
+    """What the process said of itself, or the last it wrote before it died."""
+    import json
+
+    if answer.exists():
+        said = json.loads(answer.read_text())
+        return InputError(said["message"], code=said["code"], hint=said["hint"])
+    text = words.read_text(errors="replace")[-_LAST_WORDS:].strip() if words.exists() else ""
+    last = text.splitlines()[-1] if text else "it said nothing"
+    return InputError(
+        f"the process that measured the program ended with exit code {code}: {last}", code="SNG307"
+    )
