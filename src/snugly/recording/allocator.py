@@ -59,6 +59,52 @@ def memory_info(device: str) -> Info | None:
     figures: a CPU with `TF_ENABLE_ONEDNN_OPTS=0` and without `TF_CPU_ALLOCATOR_USE_BFC=1`, a GPU
     with some drivers' own allocators.
     """
+    info = _figures(device)
+    earlier = _before_peaks.get(device, 0)
+    if info is None or info.peak >= earlier:
+        return info
+    return Info(info.current, earlier)
+
+
+def reset_peak(device: str) -> bool:
+    """Let `memory_info` count its peak from what is in use now; False where there are no figures.
+
+    Every `Peak` keeps counting from its own beginning. Whoever reads TensorFlow's own figure loses
+    the past: TensorFlow keeps one peak a device.
+    """
+    if not _reset(device):
+        return False
+    _before_peaks.pop(device, None)
+    return True
+
+
+class Peak:
+    """The most a device has handed out since this was made, whoever resets the peak meanwhile.
+
+    Made before TensorFlow is started, it counts from that start.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self._highest: int | None = None
+        _reset(device)
+        with _lock:
+            _watching.add(self)
+
+    def read(self) -> int | None:
+        """The peak so far, in bytes; None as long as there are no figures."""
+        info = _figures(self.device)
+        if info is not None:
+            self.note(info.peak)
+        return self._highest
+
+    def note(self, reached: int) -> None:
+        """Take in what TensorFlow says before somebody resets it."""
+        self._highest = max(self._highest or 0, reached)
+
+
+def _figures(device: str) -> Info | None:
+    """What TensorFlow says: the peak is that since anybody last reset it."""
     context = _started()
     if context is None:
         return None
@@ -72,54 +118,24 @@ def memory_info(device: str) -> Info | None:
     return info
 
 
-def reset_peak(device: str) -> bool:
-    """Let the peak count from what is in use now; False where there are no figures.
-
-    TensorFlow keeps one peak a device. A `Peak` made earlier is told of it beforehand; whoever
-    reads TensorFlow's own figure loses the past.
-    """
+def _reset(device: str) -> bool:
+    """Reset TensorFlow's peak, after all who want to know it were told."""
     context = _started()
-    info = memory_info(device)
-    if context is None or info is None:
-        return False
     with _lock:
+        info = _figures(device)
+        if context is None or info is None:
+            return False
         for peak in _watching:
             if peak.device == device:
                 peak.note(info.peak)
-    try:
+        _before_peaks[device] = max(_before_peaks.get(device, 0), info.peak)
         context.reset_memory_stats(device)
-    except ValueError:
-        return False
     return True
-
-
-class Peak:
-    """The most a device has handed out since this was made, whoever resets the peak meanwhile.
-
-    Made before TensorFlow is started, it counts from that start.
-    """
-
-    def __init__(self, device: str) -> None:
-        self.device = device
-        self._highest: int | None = None
-        reset_peak(device)
-        with _lock:
-            _watching.add(self)
-
-    def read(self) -> int | None:
-        """The peak so far, in bytes; None as long as there are no figures."""
-        info = memory_info(self.device)
-        if info is not None:
-            self.note(info.peak)
-        return self._highest
-
-    def note(self, reached: int) -> None:
-        """Take in what TensorFlow says before somebody resets it."""
-        self._highest = max(self._highest or 0, reached)
 
 
 _lock = threading.Lock()
 _watching: WeakSet[Peak] = WeakSet()
+_before_peaks: dict[str, int] = {}  # what `memory_info` would lose to those who make a Peak
 
 
 def counts_everything(device: str | None = None) -> bool:

@@ -156,8 +156,7 @@ class CallLog:
                     line = f"{Path(code.co_filename).name}:{frame.f_lineno}"
                     known = self._lines[key] = self.places.number(line)
                 return known, phase
-            if kind > phase:
-                phase = kind
+            phase = max(phase, kind)
             frame = frame.f_back
         return -1, phase
 

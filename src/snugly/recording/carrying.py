@@ -93,7 +93,7 @@ def _parcel(model: Any) -> ModelParcel:
     functions = {id(value): value for thing in things for value in _functions_in(thing)}
     with _named_lambdas(functions.values()) as named:
         try:
-            configuration = keras.saving.serialize_keras_object(model)
+            configuration: Any = keras.saving.serialize_keras_object(model)
         except Exception as problem:
             raise _cannot_travel(model, problem) from problem
     return ModelParcel(configuration, custom | named)

@@ -1,7 +1,8 @@
-"""Raw frames → allocator events of one device in the order of time, and buffers from birth to death.
+"""Traces → the allocator events of one device in order, and buffers from birth to death.
 
 Windows that follow one another without a gap become one stretch. Whether there was a gap, the
-allocator itself says: each event carries the bytes in use after it.
+allocator itself says: each event carries the bytes in use after it, and an address is not given
+out twice.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from snugly.readers.xplane import Trace
 from snugly.recording.tracing import CLOCK_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
+
+    from snugly.readers.xplane import Trace
 
 NO_DEATH: Final = -1
 BEFORE: Final = -1
@@ -109,7 +111,7 @@ def choose_allocator(trace: Trace, device: str | None) -> int | None:
         return found[0] if found else None
     on_card = [number for number, name in enumerate(names) if name.startswith("GPU_")]
     if device is None and on_card:
-        return on_card[0]
+        return min(on_card, key=lambda number: names[number])  # the first card, whoever was first
     # Pinned memory for transfers has an allocator of its own: gpu_host_bfc.
     others = [n for n in range(len(names)) if n not in on_card and "gpu_host" not in names[n]]
     highest = {
@@ -128,16 +130,58 @@ def _clock_offset(trace: Trace) -> int:
 
 
 def join(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """Put stretches together where one begins with the bytes in use with which the last ended."""
-    joined: list[list[Stretch]] = []
+    """Put stretches together where one can be what came next after another."""
+    joined: list[_Joined] = []
     for stretch in stretches:
         if not len(stretch):
             continue
-        if joined and int(joined[-1][-1].in_use[-1]) == stretch.before:
-            joined[-1].append(stretch)
-        else:
-            joined.append([stretch])
-    return [_concatenate(parts) for parts in joined]
+        if not joined or not joined[-1].follows(stretch):
+            joined.append(_Joined(stretch.before))
+        joined[-1].add(stretch)
+    return [_concatenate(one.parts) for one in joined]
+
+
+class _Joined:
+    """Stretches without a gap.
+
+    In a training loop each step ends with the same bytes in use, so that these alone would hide
+    that steps are missing. What was allocated meanwhile gives itself away when it is freed: nobody
+    has seen it, and before the first event there was no room for it.
+    """
+
+    def __init__(self, before: int) -> None:
+        self.parts: list[Stretch] = []
+        self._is_alive: dict[int, bool] = {}  # by address, as last seen
+        self._unseen = before  # bytes from before the first event, not freed since
+
+    def follows(self, stretch: Stretch) -> bool:
+        """Whether nothing contradicts that a stretch comes right after."""
+        if int(self.parts[-1].in_use[-1]) != stretch.before:
+            return False
+        firsts = _at_each_address(stretch, first=True)
+        turns = (self._is_alive.get(address) is not born for address, born, _ in firsts)
+        return all(turns) and self._freed_unseen(stretch) <= self._unseen
+
+    def add(self, stretch: Stretch) -> None:
+        """Take it that a stretch comes right after."""
+        self._unseen -= self._freed_unseen(stretch)
+        lasts = _at_each_address(stretch, first=False)
+        self._is_alive.update((address, born) for address, born, _ in lasts)
+        self.parts.append(stretch)
+
+    def _freed_unseen(self, stretch: Stretch) -> int:
+        firsts = _at_each_address(stretch, first=True)
+        return sum(
+            size for address, born, size in firsts if not born and address not in self._is_alive
+        )
+
+
+def _at_each_address(stretch: Stretch, *, first: bool) -> Iterable[tuple[int, bool, int]]:
+    """The first or last event at each address: where, whether it is a birth, of how many bytes."""
+    step = 1 if first else -1
+    addresses, found = np.unique(stretch.address[::step], return_index=True)
+    births, sizes = stretch.is_allocation[::step][found], stretch.allocated[::step][found]
+    return zip(addresses.tolist(), births.tolist(), sizes.tolist(), strict=True)
 
 
 def _concatenate(parts: Sequence[Stretch]) -> Stretch:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
+import secrets
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +19,15 @@ from snugly.units import Size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
+    from types import TracebackType
 
     from numpy.typing import NDArray
 
 TRUNCATED = "the file ends in the middle or is damaged: what follows is missing"
 _SPAN_COLUMNS = ("bytes", "allocated", "birth", "death", "kind", "operation", "layer", "line")
+_NO_SPANS = Frame("SPAN", {"columns": [[name, "<i8", 0] for name in _SPAN_COLUMNS]})
+_NO_STRINGS = Frame("STRS", {"strings": []})
 
 
 def read_record(path: Path) -> Record:
@@ -36,15 +40,29 @@ def read_record(path: Path) -> Record:
     notes = () if is_whole else (TRUNCATED,)
     if not frames:
         raise UnreadableRecordError(f"{path} ends before its first complete part")
-    if any(frame.tag == "SPAN" for frame in frames):
-        return _finished(frames, notes)
-    return record_of_frames(frames, notes)
+    is_finished = any(frame.tag == "RECD" for frame in frames)
+    try:
+        return _finished(frames, notes) if is_finished else record_of_frames(frames, notes)
+    except UnreadableRecordError:
+        raise
+    # Frames are whole, but what they say need not fit together: somebody else may have made them.
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+        raise UnreadableRecordError(f"the record is damaged: {problem!s:.200}") from problem
 
 
 def write_record(record: Record, path: Path) -> None:
-    """Write a finished record in one piece: the old file is there until the new one is whole."""
+    """Write a finished record in one piece: the old file is there until the new one is whole.
+
+    Raises:
+        InputError: SNG304, the file cannot be written.
+    """
     with writable_beside(path) as temporary:
-        writer = FrameWriter(temporary)
+        _write(record, temporary)
+        os.replace(temporary, path)  # noqa: PTH105 - atomic, on every system
+
+
+def _write(record: Record, path: Path) -> None:
+    with closing(FrameWriter(path)) as writer:
         strings, table = _columns(record.timeline.spans)
         windows = [
             [window.begin, window.end, window.events, window.peak, window.before]
@@ -65,27 +83,34 @@ def write_record(record: Record, path: Path) -> None:
         writer.write_table("SAMP", {name: getattr(samples, name) for name in columns})
         writer.write("STRS", {"strings": strings})
         writer.write_table("SPAN", table)
-        writer.close()
-        os.replace(temporary, path)  # noqa: PTH105 - atomic, on every system
 
 
 class writable_beside:  # noqa: N801 - used as a function
-    """A temporary file in the folder of another, gone afterwards unless it was renamed."""
+    """A temporary file in the folder of another, gone afterwards unless it was renamed.
+
+    Whatever the system refuses meanwhile is an InputError about the other.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._temporary = path.parent / f".snugly-{secrets.token_hex(8)}"
 
     def __enter__(self) -> Path:
         try:
-            handle, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
+            self._temporary.touch(exist_ok=False)  # readable by whom the user lets read new files
         except OSError as problem:
             raise cannot_write(self._path, problem) from problem
-        os.close(handle)
-        self._temporary = Path(name)
         return self._temporary
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        frames: TracebackType | None,
+    ) -> None:
         self._temporary.unlink(missing_ok=True)
+        if isinstance(problem, OSError):
+            raise cannot_write(self._path, problem) from problem
 
 
 def cannot_write(path: Path, problem: OSError) -> InputError:
@@ -122,22 +147,20 @@ def _columns(spans: Sequence[Span]) -> tuple[list[str], dict[str, NDArray[Any]]]
 
 def _finished(frames: Sequence[Frame], notes: Sequence[str]) -> Record:
     by_tag = {frame.tag: frame for frame in frames}
-    try:
-        about = by_tag["RECD"].header
-        strings = [str(name) for name in by_tag["STRS"].header["strings"]]
-        samples = table_of(by_tag["SAMP"])
-        return Record(
-            program=str(about["program"]),
-            device=str(about["device"]),
-            peak=Size(int(about["peak"])),
-            timeline=Timeline(_spans(table_of(by_tag["SPAN"]), strings), int(about["length"])),
-            samples=Samples(**{name: samples[name] for name in samples}),
-            windows=tuple(Window(*map(int, window)) for window in about["windows"]),
-            notes=(*notes, *map(str, about["notes"])),
-            facts=dict(about["facts"]),
-        )
-    except (KeyError, TypeError, ValueError, IndexError) as problem:
-        raise UnreadableRecordError(f"the record is damaged: {problem}") from problem
+    if notes and "SPAN" not in by_tag:  # it comes last: the file was cut off before
+        by_tag = {"SAMP": Frame("SAMP"), **by_tag, "SPAN": _NO_SPANS, "STRS": _NO_STRINGS}
+    about = by_tag["RECD"].header
+    strings = [str(name) for name in by_tag["STRS"].header["strings"]]
+    return Record(
+        program=str(about["program"]),
+        device=str(about["device"]),
+        peak=Size(int(about["peak"])),
+        timeline=Timeline(_spans(table_of(by_tag["SPAN"]), strings), int(about["length"])),
+        samples=Samples(**table_of(by_tag["SAMP"])),
+        windows=tuple(Window(*map(int, window)) for window in about["windows"]),
+        notes=(*notes, *map(str, about["notes"])),
+        facts=dict(about["facts"]),
+    )
 
 
 def _spans(table: dict[str, NDArray[Any]], strings: Sequence[str]) -> list[Span]:

@@ -1,11 +1,13 @@
-"""The file of a record: a signature, a version, then frames, each complete in itself.
+r"""The file of a record: a signature, a version, then frames, each complete in itself.
 
 A frame is appended and flushed as soon as it is known, so a run that is killed leaves a file that
 can be read up to its last whole frame. ``docs/record-format.md`` describes it for others. ::
 
-    file   = "SNUGLY\\r\\n"  version:u32  frame*
+    file   = "SNUGLY\r\n"  version:u32  frame*
     frame  = tag:4 bytes  length:u64  crc32:u32  payload        all numbers little-endian
     payload = header length:u32  header:JSON  body:zlib
+
+The checksum is that of tag, length and payload.
 
 Nothing in it is ever executed or unpickled, and every length is checked before it is believed.
 """
@@ -13,6 +15,7 @@ Nothing in it is ever executed or unpickled, and every length is checked before 
 from __future__ import annotations
 
 import json
+import re
 import struct
 import zlib
 from dataclasses import dataclass, field
@@ -34,8 +37,10 @@ LARGEST_BODY: Final = 1 << 30  # bytes, unpacked; a window of a trace is far bel
 LARGEST_HEADER: Final = 64 << 20
 
 _FILE = struct.Struct("<8sI")
-_FRAME = struct.Struct("<4sQI")
+_FRAME = struct.Struct("<4sQ")
+_CHECKSUM = struct.Struct("<I")
 _HEADER = struct.Struct("<I")
+_NUMBERS = re.compile(r"[<>|](?:b1|[iu][1248]|f[248])")  # kinds of columns, as NumPy writes them
 _QUICK = 1  # zlib's level: a program waits while we write
 
 
@@ -63,10 +68,11 @@ class FrameWriter:
             return
         text = json.dumps(header, ensure_ascii=False).encode(errors="replace")
         payload = _HEADER.pack(len(text)) + text + (zlib.compress(body, _QUICK) if body else b"")
-        frame = _FRAME.pack(tag.encode("ascii"), len(payload), zlib.crc32(payload))
-        self._file.write(frame + payload)
+        start = _FRAME.pack(tag.encode("ascii"), len(payload))
+        frame = start + _CHECKSUM.pack(_checksum(start, payload)) + payload
+        self._file.write(frame)
         self._file.flush()
-        self.size += len(frame) + len(payload)
+        self.size += len(frame)
 
     def write_table(self, tag: str, columns: Mapping[str, NDArray[Any]], **header: Any) -> None:
         """Append columns of numbers."""
@@ -97,27 +103,32 @@ def read_frames(path: Path) -> tuple[list[Frame], bool]:
             f"{path} is of version {version}, and this Snugly knows up to version {VERSION}",
             code="SNG302",
         )
-    frames: list[Frame] = []
-    position = _FILE.size
-    for position, frame in _frames(memoryview(data)):
-        frames.append(frame)
-    return frames, position == len(data)
+    found = list(_frames(memoryview(data)))
+    end = found[-1][0] if found else _FILE.size
+    return [frame for _, frame in found], end == len(data)
 
 
 def _frames(data: memoryview) -> Iterator[tuple[int, Frame]]:
     """Each frame with the position at which it ends, until one is not whole."""
     position = _FILE.size
-    while position + _FRAME.size <= len(data):
-        tag, length, checksum = _FRAME.unpack_from(data, position)
-        position += _FRAME.size
+    while position + _FRAME.size + _CHECKSUM.size <= len(data):
+        start = data[position : position + _FRAME.size]
+        tag, length = _FRAME.unpack(start)
+        (checksum,) = _CHECKSUM.unpack_from(data, position + _FRAME.size)
+        position += _FRAME.size + _CHECKSUM.size
         payload = data[position : position + length]
-        if len(payload) < length or zlib.crc32(payload) != checksum:
+        if len(payload) < length or _checksum(start, payload) != checksum:
             return
         position += length
         frame = _unpack(tag, payload)
         if frame is None:
             return
         yield position, frame
+
+
+def _checksum(start: bytes | memoryview, payload: bytes | memoryview) -> int:
+    """Of all that a frame says: a tag that was hit would be skipped as one of a later version."""
+    return zlib.crc32(payload, zlib.crc32(start))
 
 
 def _unpack(tag: bytes, payload: memoryview) -> Frame | None:
@@ -139,20 +150,22 @@ def _unpacked(packed: memoryview) -> bytes:
     if not len(packed):
         return b""
     unpacking = zlib.decompressobj()
-    body = unpacking.decompress(packed, LARGEST_BODY)
-    if not unpacking.eof:
-        raise ValueError("a body of more than a gibibyte")
+    body = unpacking.decompress(packed, LARGEST_BODY + 1)
+    if not unpacking.eof or len(body) > LARGEST_BODY:
+        raise ValueError("a body that is cut off, or larger than any that is written")
     return body
 
 
 def table_of(frame: Frame) -> dict[str, NDArray[Any]]:
-    """The columns of a table; an empty one where its layout does not fit its body."""
+    """The columns of a table; a ValueError where its layout does not fit its body."""
     columns: dict[str, NDArray[Any]] = {}
     position = 0
     for name, kind, count in frame.header.get("columns", ()):
+        if not _NUMBERS.fullmatch(str(kind)) or not isinstance(count, int):
+            raise ValueError(f"a column of {count!s:.20} times {kind!s:.20}")
         dtype = np.dtype(str(kind))
-        if dtype.hasobject or int(count) < 0:
-            raise ValueError(f"a column of {kind}")
-        columns[str(name)] = np.frombuffer(frame.body, dtype, int(count), position)
-        position += dtype.itemsize * int(count)
+        if not 0 <= count * dtype.itemsize <= len(frame.body) - position:
+            raise ValueError(f"a column of {count} numbers, which are not there")
+        columns[str(name)] = np.frombuffer(frame.body, dtype, count, position)
+        position += dtype.itemsize * count
     return columns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from snugly.recording.file import cannot_write, read_record, write_record
 from snugly.recording.profiling import run_python
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
     from snugly.recording.record import Record

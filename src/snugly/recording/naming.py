@@ -121,11 +121,12 @@ class Names:
 
     def _layer_anywhere(self, operation: str) -> _LayerLine:
         """For operations that no graph has under this name: Grappler's, or a loop's."""
-        found = {_innermost(scopes, operation) for scopes in self._scopes.values()} - {None}
+        layers_of = (_innermost(scopes, operation) for scopes in self._scopes.values())
+        found = {layer for layer in layers_of if layer is not None}
         if len(found) > 1:  # two layers of one name, made on different lines
             layers = {layer for layer, _ in found}
             return (layers.pop() if len(layers) == 1 else None), None
-        return found.pop() or (None, None) if found else (None, None)
+        return next(iter(found), (None, None))
 
 
 def _innermost(scopes: dict[str, _LayerLine], operation: str) -> _LayerLine | None:

@@ -21,7 +21,7 @@ from snugly.recording.naming import Names
 from snugly.recording.sampling import Sampler
 from snugly.recording.tracing import TraceSession, give_way
 from snugly.recording.variables import Variables
-from snugly.recording.windows import NEVER, SECOND, Plan
+from snugly.recording.windows import NEVER, SECOND, Plan, rest_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -164,10 +164,14 @@ class Recorder:
             if now < self._due or self._process != os.getpid():
                 return
             if self._session is not None:
+                length = now - self._begun
                 self._end_window()
-                pause = self._plan.pause(self._traced, now - self._started, self._writer.size)
+                after = time.time_ns()
+                owed = rest_for(self._windows, length, after - now)
+                elapsed = after - self._started
+                pause = self._plan.pause(self._traced, elapsed, self._writer.size, owed)
                 if pause:
-                    self._due = min(now + pause, NEVER)
+                    self._due = min(after + pause, NEVER)
                     return
             self._begin_window()
 

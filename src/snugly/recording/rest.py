@@ -37,9 +37,9 @@ class Rest:
 def rest_of(record: Record) -> Rest | None:
     """On a GPU what the card held beyond the allocator, else what the process did.
 
-    At the sample at which that was fullest; None where nothing was sampled. Memory that the
-    allocator gave and nobody has touched yet is in use but not resident, so that the difference
-    is a lower bound, and never below zero.
+    At the sample at which the allocator had most in use, so as near to the peak as sampling came;
+    None where nothing was sampled. Memory that was handed out and nobody has touched yet is in use
+    but not resident, so that the difference is a lower bound, and never below zero.
     """
     samples = record.samples
     on_card = record.device.upper().startswith("GPU")
@@ -47,7 +47,8 @@ def rest_of(record: Record) -> Rest | None:
     known = (whole >= 0) & (samples.in_use >= 0)
     if not known.any():
         return None
-    fullest = int(np.argmax(np.where(known, whole, -1)))
+    in_use = np.where(known, samples.in_use, -1)
+    fullest = int(np.argmax(np.where(in_use == in_use.max(), whole, -1)))
     return Rest(
         outside=Size(max(0, int(whole[fullest] - samples.in_use[fullest]))),
         whole=Size(int(whole[fullest])),

@@ -63,7 +63,8 @@ def _run(script: str, *, is_module: bool) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BaseException as problem:  # noqa: BLE001 - Python's own last resort, without our frames
-        sys.excepthook(type(problem), problem, _without_ours(problem.__traceback__))
+        problem.__traceback__ = _without_ours(problem.__traceback__)
+        sys.excepthook(type(problem), problem, problem.__traceback__)
         return 1
     finally:
         _wait_for_threads()

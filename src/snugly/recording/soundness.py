@@ -1,7 +1,8 @@
 """A record out of a file is believed only if it could have been measured.
 
-Checksums find damage by accident. A file made by somebody else may be whole and yet say what cannot
-be: a tensor that dies after the end, a size below zero. Reports would fail on it far from the cause.
+Checksums find damage by accident. A file made by somebody else may be whole and yet say what
+cannot be: a tensor that dies after the end, a size below zero. Reports would fail on it, far from
+the cause.
 """
 
 from __future__ import annotations

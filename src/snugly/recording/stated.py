@@ -130,7 +130,8 @@ class _Checked:
             return None
         if not isinstance(value, str):
             raise self._wrong(key, "a text")
-        return value[:_LONGEST]
+        # Half a surrogate pair can be written in JSON, but not printed.
+        return value[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
 
     def _wrong(self, key: str, wanted: str) -> UnreadableRecordError:
         return _unusable(
