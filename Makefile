@@ -55,6 +55,20 @@ pytest: uv  ## the tests, and 100 % branch coverage of the pure rooms
 	$(RUN) pytest --numprocesses auto --cov --cov-report=
 	$(RUN) coverage report --include='$(PURE)' --fail-under=100
 
+# Nothing here needs it: without a browser the tests of the page are skipped, and say so.
+.PHONY: browser
+browser:  ## a Chromium for the tests of the page, where there is none (Debian, as root)
+	@for name in chromium chromium-browser google-chrome; do \
+	    if command -v $$name > /dev/null; then exit 0; fi; \
+	done; \
+	if [ "$$(id -u)" = 0 ] && [ -e /etc/debian_version ]; then \
+	    apt-get update -qq; \
+	    DEBIAN_FRONTEND=noninteractive apt-get install --yes -qq --no-install-recommends chromium; \
+	else \
+	    echo 'no browser: install Chromium, for instance with `sudo apt-get install chromium`' >&2; \
+	    exit 1; \
+	fi
+
 .PHONY: docs
 docs: uv  ## build the documentation into docs/_build; a warning is an error
 	$(RUN) sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build/html

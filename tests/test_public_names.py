@@ -7,7 +7,7 @@ import pytest
 
 import snugly
 
-SLOW = {"tensorflow", "keras", "numpy", "rich", "psutil", "pynvml"}
+SLOW = {"tensorflow", "keras", "numpy", "rich", "psutil", "pynvml", "IPython", "pytest"}
 """Packages that importing snugly must not load."""
 
 
@@ -33,19 +33,28 @@ def test_public_names_are_pinned():
         "Finding",
         "InputError",
         "MemoryLimitExceeded",
+        "MemoryMonitor",
         "MissingDependencyError",
         "Prediction",
+        "Record",
         "Size",
         "SnuglyError",
+        "StopOnMemoryLimit",
         "UnknownDeviceError",
         "UnknownDimensionError",
         "UnsafeProgramError",
         "__version__",
         "devices",
+        "load_ipython_extension",
+        "measure",
         "predict",
+        "record",
+        "recording",
+        "unload_ipython_extension",
     ]
 
 
+@pytest.mark.tensorflow  # two of them are subclasses of Keras's
 def test_every_public_name_can_be_had():
     for name in snugly.__all__:
         assert getattr(snugly, name) is not None
@@ -59,6 +68,17 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_importing_snugly_loads_nothing_slow():
     assert not loaded_packages("import snugly") & SLOW
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["snugly.record", "snugly.Record", "snugly.recording", "import snugly.recording.record"],
+)
+def test_record_is_the_function_whatever_was_loaded_first(first):
+    # GIVEN a module of the same name in the room THEN it is not taken for the function
+    code = f"import snugly\n{first}\nassert callable(snugly.record), snugly.record\n"
+    loaded = loaded_packages(f"{code}assert callable(snugly.Record)")
+    assert not loaded & {"tensorflow", "keras"}
 
 
 def test_help_loads_nothing_slow():

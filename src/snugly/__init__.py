@@ -7,6 +7,12 @@ It says before a run whether a TensorFlow program fits the memory of a device::
     prediction = snugly.predict(model, batch_size=32, training=True, device="jetson-nano")
     print(prediction.verdict, prediction.peak)
 
+and what a run really held, with the layer and the line of every byte at its peak::
+
+    with snugly.record("run.snugly") as record:
+        model.fit(x, y)
+    print(record.peak, record.tensors[0].layer)
+
 Importing `snugly` imports neither TensorFlow nor anything else that is slow: every public name
 is loaded when it is first used (PEP 562).
 """
@@ -16,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from snugly import devices
+    from snugly import devices, recording
     from snugly.devices import Budget, Device
     from snugly.errors import (
         InputError,
@@ -28,7 +34,11 @@ if TYPE_CHECKING:
         UnsafeProgramError,
     )
     from snugly.findings import Finding
+    from snugly.integrations.keras_callbacks import MemoryMonitor, StopOnMemoryLimit
     from snugly.predicting import Prediction, predict
+    from snugly.recording.context import record
+    from snugly.recording.measuring import measure
+    from snugly.recording.record import Record
     from snugly.units import Size
 
     __version__: str
@@ -39,16 +49,24 @@ __all__ = [
     "Finding",
     "InputError",
     "MemoryLimitExceeded",
+    "MemoryMonitor",
     "MissingDependencyError",
     "Prediction",
+    "Record",
     "Size",
     "SnuglyError",
+    "StopOnMemoryLimit",
     "UnknownDeviceError",
     "UnknownDimensionError",
     "UnsafeProgramError",
     "__version__",
     "devices",
+    "load_ipython_extension",
+    "measure",
     "predict",
+    "record",
+    "recording",
+    "unload_ipython_extension",
 ]
 
 _HOME = {
@@ -57,16 +75,35 @@ _HOME = {
     "Finding": "snugly.findings",
     "InputError": "snugly.errors",
     "MemoryLimitExceeded": "snugly.errors",
+    "MemoryMonitor": "snugly.integrations.keras_callbacks",
     "MissingDependencyError": "snugly.errors",
     "Prediction": "snugly.predicting",
+    "Record": "snugly.recording.record",
     "Size": "snugly.units",
     "SnuglyError": "snugly.errors",
+    "StopOnMemoryLimit": "snugly.integrations.keras_callbacks",
     "UnknownDeviceError": "snugly.errors",
     "UnknownDimensionError": "snugly.errors",
     "UnsafeProgramError": "snugly.errors",
+    "measure": "snugly.recording.measuring",
     "predict": "snugly.predicting",
+    "record": "snugly.recording.context",
 }
 """Where each public name lives; the rooms `devices`, … are modules and load themselves."""
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext snugly` runs: gives a notebook `%%snugly_profile` and `%%snugly_guard`."""
+    from snugly.integrations.notebook import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """What `%unload_ext snugly` runs."""
+    from snugly.integrations.notebook import unload
+
+    unload(shell)
 
 
 def __getattr__(name: str) -> Any:

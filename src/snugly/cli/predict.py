@@ -10,6 +10,7 @@ Exit codes: 0 it fits, or no budget was given; 1 it does not fit, or may not; 2 
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from snugly.cli.parser import JSON, CommandParser, add_output_format, chosen_output_format
@@ -27,6 +28,7 @@ examples:
   snugly predict package.models:build --batch-size 8 --memory 4GiB
   snugly predict model.keras --batch-size 1 --dimension sequence=512
   snugly predict saved_model/ --batch-size 1 --device host --output-format json
+  snugly predict train.py:model --train --batch-size 32 --html page.html
 
 `snugly devices` lists the names for --device.
 """
@@ -60,6 +62,11 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--allow-code", action="store_true", help="let a model file run code it carries"
     )
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="also write one offline page: memory in program order, blocks",
+    )
     add_output_format(parser)
 
 
@@ -74,11 +81,15 @@ def run(arguments: argparse.Namespace) -> int:
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     memory, device = _chosen_budget(arguments)
     budget_for(memory, device)  # refuses a bad budget in milliseconds, before TensorFlow loads
+    if arguments.html is not None:
+        _refuse_place(arguments.html)
     prediction = _predict(arguments, memory, device)
     if chosen_output_format(arguments) == JSON:
         print_json(prediction_data(prediction))
     else:
         show(draw_prediction(prediction))
+    if arguments.html is not None:
+        _write_page(prediction, arguments.html)
     return 0 if prediction.verdict in {"fits", None} else 1
 
 
@@ -95,6 +106,21 @@ def _predict(arguments: argparse.Namespace, memory: Any, device: Any) -> Predict
         dimensions=dict(arguments.dimensions),
         allow_code=arguments.allow_code,
     )
+
+
+def _refuse_place(path: str) -> None:
+    """Likewise a page that cannot be written is refused before the work is done."""
+    from snugly.reporting.html import refuse_unwritable
+
+    refuse_unwritable(path)
+
+
+def _write_page(prediction: Prediction, path: str) -> None:
+    """Written after the report was printed, which is not lost if the disk is full."""
+    from snugly.reporting.html import page_of_prediction, write_page
+
+    written = write_page(page_of_prediction(prediction), path)
+    print(f"written: {written}", file=sys.stderr)
 
 
 def _chosen_budget(arguments: argparse.Namespace) -> tuple[Any, str | None]:

@@ -27,7 +27,7 @@ examples:
   snugly profile -o before.snugly train.py
   snugly profile --trace full -o run.snugly train.py every allocation from end to end
   snugly profile --trace samples train.py            figures at intervals alone, under 2 % slower
-  snugly profile --leaks train.py                    what grows from iteration to iteration, and where
+  snugly profile --leaks train.py                    what keeps growing, and where
   snugly profile -m package.train --epochs 1
 
 then: snugly report run.snugly --html page.html

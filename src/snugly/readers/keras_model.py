@@ -37,7 +37,7 @@ def trace_model(
     if not training:
         forward = tf.function(lambda x: model.predict_step((x,)), jit_compile=jit_compile or None)
         return forward.get_concrete_function(inputs)
-    targets = example[1] if len(example) > 1 else _target_specs(model, inputs)
+    targets = example[1] if len(example) > 1 else target_specs(model, inputs)
     rest = example[2:3]  # sample weights
 
     def step(*data: Any) -> Any:
@@ -92,7 +92,7 @@ def _specs_from_build(model: Any, dimensions: Dimensions) -> Any:
     return spec(name, shape)
 
 
-def _target_specs(model: Any, inputs: Any) -> Any:
+def target_specs(model: Any, inputs: Any) -> Any:
     """What the model is trained towards: class numbers for a sparse loss, else like its output."""
     import keras
     import tensorflow as tf

@@ -65,7 +65,7 @@ class Origins:
         be part of another layer's name, nobody knows whose scope it is.
         """
         for part in reversed(parts):
-            named = [self._layers[name] for name in _less_counters(part) if name in self._layers]
+            named = [self._layers[name] for name in less_counters(part) if name in self._layers]
             if named:
                 return named[0] if len(named) == 1 else None
         return None
@@ -80,7 +80,7 @@ class Origins:
         return users_line(frames or ())
 
 
-def _less_counters(name: str) -> Iterable[str]:
+def less_counters(name: str) -> Iterable[str]:
     """`dense_1_2`, `dense_1`, `dense`."""
     while name:
         yield name

@@ -112,6 +112,11 @@ def read_program(  # noqa: PLR0913 - what can be said of a program, all but two 
 def _load(place: Place, *, allow_code: bool) -> Any:
     if place.kind == KERAS:
         return load_keras_file(Path(str(place.path)), allow_code=allow_code)
+    return load_program(place)
+
+
+def load_program(place: Place) -> Any:
+    """What a name in some code stands for: a model, a function, or what a builder builds."""
     found = load_object(place)
     if callable(found) and not is_program(found):
         return call_builder(found, str(place.name))

@@ -68,6 +68,16 @@ def _closed(concrete: Any, positional: tuple[Any, ...], named: dict[str, Any]) -
     return tf.function(around).get_concrete_function(*positional, **named)
 
 
+def example_of(function: Any, example: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a function is to be called with: what was given, else what it says of itself."""
+    if example:
+        return example, {}
+    if is_concrete(function):
+        positional, named = function.structured_input_signature
+        return tuple(positional), dict(named)
+    return _signature(function), {}
+
+
 def _signature(function: Any) -> tuple[Any, ...]:
     signature = getattr(function, "input_signature", None)
     if signature is not None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # Frames of these packages are the machinery, not the user's code.
 _MACHINERY = ("tensorflow", "keras", "numpy", "snugly")
 _INSTALLED = ("site-packages", "dist-packages")
+# What IPython calls the cells that were typed in a terminal; Jupyter's have files of their own.
+_TYPED = "<ipython-input-"
 # AutoGraph runs a translation of the user's function from a file of its own.
 _TRANSLATED = "__autograph_generated_file"
 # Keras prints an error's own words in bold, between what it was calling and with what.
@@ -58,6 +60,8 @@ def running_line(frame: FrameType | None) -> str | None:
 def is_users(filename: str) -> bool:
     """Whether a file is the user's: neither Python's, nor TensorFlow's, nor ours."""
     path = Path(filename)
+    if filename.startswith(_TYPED):
+        return True
     if filename.startswith("<") or path.name.startswith(_TRANSLATED):
         return False
     if any(path.is_relative_to(folder) for folder in _machinery_folders()):

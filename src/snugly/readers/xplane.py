@@ -7,7 +7,6 @@ a tensor is or which layer it belongs to.
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +14,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from snugly.errors import UnreadableRecordError
+from snugly.readers.xplane_batch import KEY, Batch, Decoded, Pattern, pattern_of, varint
 from snugly.readers.xplane_messages import messages
 from snugly.units import Size
 
@@ -42,10 +42,15 @@ _FREED: Final = (
     b"addr",
 )
 _ALLOCATED: Final = (*_FREED, b"tf_op", b"id", b"region_type", b"data_type", b"shape")
-_COLUMNS: Final = 4 + len(_ALLOCATED)  # of one row in `_Walk.rows`, see `_Walk._add`
+_TIME, _PICOSECONDS, _KIND, _THREAD, _VALUES = range(5)  # columns of a row; values are the last
+_NONE: Final = -1  # the kind of what is no memory event
+_COLUMNS: Final = _VALUES + len(_ALLOCATED)
 _TEXTS: Final = tuple(
-    4 + _ALLOCATED.index(name) for name in (b"allocator_name", b"tf_op", b"region_type", b"shape")
+    _VALUES + _ALLOCATED.index(name)
+    for name in (b"allocator_name", b"tf_op", b"region_type", b"shape")
 )
+_AT_ONCE: Final = 1 << 15  # events that are decoded side by side; more fit no cache
+_MOST_PATTERNS: Final = 16  # of one plane; what is written in yet another way is read singly
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,82 +154,88 @@ def _damaged(why: str) -> UnreadableRecordError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """Where the wanted stats stand in events of one kind and one number of stats."""
-
-    positions: tuple[int, ...]
-    keys: list[int]  # the metadata_id that must be found there
-    missing: tuple[int, ...]  # columns of `_ALLOCATED` that such events do not have, ascending
-
-
 class _Walk:
     """Goes through planes and keeps one row of numbers for each memory event."""
 
     def __init__(self) -> None:
-        self.rows = array("q")
+        self.tables: list[NDArray[np.int64]] = []
         self.marks: list[Mark] = []
         self.threads: list[str] = []
         self.texts: dict[bytes, int] = {b"": 0}  # every text met, by its number
-        self._layouts: dict[tuple[int, int], _Layout] = {}
+        self._kinds: dict[int, bytes] = {}
         self._names: dict[int, bytes] = {}
+        self._patterns: list[tuple[Pattern, bool]] = []  # with whether it is of allocations
 
     def add_plane(self, plane: Any) -> None:
         """Walk one plane; numbers of metadata hold within it only."""
         kinds = {entry.key: entry.value.name for entry in plane.event_metadata}
-        kinds = {key: name for key, name in kinds.items() if _is_wanted(name)}
-        if not kinds:
+        self._kinds = {key: name for key, name in kinds.items() if _is_wanted(name)}
+        if not self._kinds:
             return
         self._names = {entry.key: entry.value.name for entry in plane.stat_metadata}
-        self._layouts = {}
-        begin = len(self.rows)
+        self._patterns = []
         # Serialized in the order of field numbers, an event begins with its metadata_id. Looking
-        # at bytes saves the memory and most of the time that parsing all other events would take.
-        wanted = tuple(b"\x08" + _varint(key) for key in kinds)
-        read_line, read_event = messages().Line.FromString, messages().Event.FromString
+        # at bytes saves the memory and the time that parsing all other events would take.
+        wanted = tuple(KEY + varint(key) for key in self._kinds)
+        begin = len(self.tables)
         for serialized in plane.lines:
-            line = read_line(serialized)
+            line = messages().Line.FromString(serialized)
             self.threads.append(line.name.decode(errors="replace"))
-            for raw in line.events:
-                if raw.startswith(wanted) or not raw.startswith(b"\x08"):
-                    event = read_event(raw)
-                    name = kinds.get(event.metadata_id)
-                    if name in _EVENTS:
-                        self._add(event, line.timestamp_ns, is_allocation=_EVENTS[name])
-                    elif name is not None:
-                        self.marks.append(self._mark(name, event, line.timestamp_ns))
-        self._number_texts(begin)
+            events = [
+                raw for raw in line.events if raw.startswith(wanted) or not raw.startswith(KEY)
+            ]
+            for first in range(0, len(events), _AT_ONCE):
+                self._add_batch(events[first : first + _AT_ONCE], line.timestamp_ns)
+        for table in self.tables[begin:]:
+            self._number_texts(table)
 
-    def _add(self, event: Any, start_ns: int, *, is_allocation: bool) -> None:
-        """One row: times, kind, thread, then the values in the order of `_ALLOCATED`.
+    def _add_batch(self, serialized: list[bytes], start_ns: int) -> None:
+        """One row for each memory event: times, kind, thread, then `_ALLOCATED`'s values."""
+        table = np.zeros((len(serialized), _COLUMNS), np.int64)
+        table[:, _KIND] = _NONE
+        table[:, _THREAD] = len(self.threads) - 1
+        batch = Batch(serialized)
+        pending = np.arange(len(serialized))
+        for pattern, is_allocation in self._patterns:
+            pending = _fill(table, batch.decode(pending, pattern), pending, is_allocation)
+        while len(pending):
+            row = int(pending[0])
+            event = messages().Event.FromString(serialized[row])
+            name = self._kinds.get(event.metadata_id)
+            if name in _EVENTS and len(self._patterns) < _MOST_PATTERNS:
+                pattern = pattern_of(event, self._columns(is_allocation=_EVENTS[name]))
+                rest = _fill(table, batch.decode(pending, pattern), pending, _EVENTS[name])
+                if len(rest) < len(pending):
+                    self._patterns.append((pattern, _EVENTS[name]))
+                    pending = rest
+                    continue
+            if name in _EVENTS:
+                self._add(table[row], event, is_allocation=_EVENTS[name])
+            elif name is not None:
+                self.marks.append(self._mark(name, event, start_ns))
+            pending = pending[1:]
+        table = table[table[:, _KIND] != _NONE]
+        table[:, _TIME] += start_ns
+        self.tables.append(table)
 
-        The stats of an event are nearly always the same ones in the same order, so that each
-        wanted one is looked up where it stood last time, and searched for only if it is not there.
-        """
-        stats = event.stats
-        layout = self._layouts.get((event.metadata_id, len(stats)))
-        found = [] if layout is None else [stats[position] for position in layout.positions]
-        if layout is None or [stat.metadata_id for stat in found] != layout.keys:
-            layout = self._learn(event, _ALLOCATED if is_allocation else _FREED)
-            found = [stats[position] for position in layout.positions]
-        # One of them is set, which one depends on TensorFlow's version; a text is a reference to
-        # a name or, negative until the plane is done, a number of `texts`.
-        values = [stat.int or stat.ref or stat.uint or -self._text(stat.str) for stat in found]
-        for column in layout.missing:
-            values.insert(column, 0)
-        nanoseconds, picoseconds = divmod(event.offset_ps, 1000)
-        thread = len(self.threads) - 1
-        self.rows.extend((start_ns + nanoseconds, picoseconds, is_allocation, thread, *values))
+    def _columns(self, *, is_allocation: bool) -> dict[int, int]:
+        """Which stat's value goes where. Of a free, the operation is not who had the memory."""
+        wanted = _ALLOCATED if is_allocation else _FREED
+        return {
+            key: _VALUES + wanted.index(name) for key, name in self._names.items() if name in wanted
+        }
 
-    def _learn(self, event: Any, wanted: tuple[bytes, ...]) -> _Layout:
-        keys = [stat.metadata_id for stat in event.stats]
-        names = [self._names.get(key) for key in keys]
-        present = [column for column, name in enumerate(wanted) if name in names]
-        positions = tuple(names.index(wanted[column]) for column in present)
-        missing = tuple(column for column in range(len(_ALLOCATED)) if column not in present)
-        layout = _Layout(positions, [keys[position] for position in positions], missing)
-        self._layouts[event.metadata_id, len(keys)] = layout
-        return layout
+    def _add(self, row: NDArray[np.int64], event: Any, *, is_allocation: bool) -> None:
+        """One event as protobuf reads it."""
+        columns = self._columns(is_allocation=is_allocation)
+        row[_KIND] = is_allocation
+        row[_TIME], row[_PICOSECONDS] = divmod(event.offset_ps, 1000)
+        for stat in event.stats:
+            column = columns.get(stat.metadata_id)
+            if column is not None:
+                # One of them is set, which one depends on TensorFlow's version; a text is a
+                # reference to a name or, negative until the plane is done, a number of `texts`.
+                row[column] = stat.int or stat.ref or stat.uint or -self._text(stat.str)
 
     def _mark(self, name: bytes, event: Any, start_ns: int) -> Mark:
         stats: dict[str, int | float | str] = {}
@@ -240,20 +251,21 @@ class _Walk:
             return 0
         return self.texts.setdefault(text, len(self.texts))
 
-    def _number_texts(self, begin: int) -> None:
+    def _number_texts(self, table: NDArray[np.int64]) -> None:
         """Turn the plane's references to names into numbers of `texts`, which hold for all."""
-        table = np.frombuffer(self.rows, np.int64)[begin:].reshape(-1, _COLUMNS)
         for column in _TEXTS:
             references, inverse = np.unique(table[:, column], return_inverse=True)
             numbers = [
-                -reference if reference <= 0 else self._text(self._names.get(reference, b""))
+                self._text(self._names.get(reference, b""))
+                if reference > 0
+                else min(-reference, len(self.texts) - 1)
                 for reference in references.tolist()
             ]
             table[:, column] = np.array(numbers, np.int64)[inverse]
 
     def trace(self) -> Trace:
         """Everything that was met, sorted by time; what happened at the same time keeps order."""
-        table = np.frombuffer(self.rows, np.int64).reshape(-1, _COLUMNS)
+        table = np.concatenate([np.zeros((0, _COLUMNS), np.int64), *self.tables])
         table = table[np.lexsort((table[:, 1], table[:, 0]))]
         time, _, kind, thread, allocator, in_use, peak, requested, allocated, address, *rest = (
             np.ascontiguousarray(column) for column in table.T
@@ -298,16 +310,17 @@ def _named(
     return tuple(names), places[inverse] if len(numbers) else np.zeros(0, np.int32)
 
 
+def _fill(
+    table: NDArray[np.int64], decoded: Decoded, pending: NDArray[np.int64], is_allocation: bool
+) -> NDArray[np.int64]:
+    """Put values into their rows; the rows that are still to be done."""
+    rows = decoded.rows
+    table[rows, _KIND] = is_allocation
+    table[rows, _TIME], table[rows, _PICOSECONDS] = np.divmod(decoded.offset_ps, 1000)
+    for column, values in decoded.values.items():
+        table[rows, column] = values
+    return np.setdiff1d(pending, rows, assume_unique=True)
+
+
 def _is_wanted(name: bytes) -> bool:
     return name in _EVENTS or name.startswith(_MARK)
-
-
-def _varint(number: int) -> bytes:
-    """A number as protobuf writes it; negative ones as their two's complement of 64 bits."""
-    number &= 2**64 - 1
-    written = bytearray()
-    while number > 0x7F:  # noqa: PLR2004 - seven bits in a byte
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    written.append(number)
-    return bytes(written)

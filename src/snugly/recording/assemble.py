@@ -19,7 +19,7 @@ from snugly.timeline import Span, Timeline
 from snugly.units import Size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -201,16 +201,27 @@ def _timeline(part: _Part, known: Knowledge) -> Timeline:
         )
         if size
     ]
-    rest = stretch.before - int(stretch.allocated[at[:unborn]].sum())
-    for size, identity in kept:
-        chunk = -(-size // ROUNDING) * ROUNDING
-        rest -= chunk
-        spans.append(
-            Span(size, identity.kind, identity.operation, 0, length, identity.origin, chunk)
-        )
-    if rest > 0:
-        spans.append(Span(rest, Kind.UNKNOWN, UNNAMED, 0, length, allocated=rest))
+    spans += _from_before(kept, stretch.before - int(stretch.allocated[at[:unborn]].sum()), length)
     return Timeline(spans, length).between(part.begin, part.end + 1)
+
+
+def _from_before(kept: Sequence[tuple[int, Identity]], in_use: int, length: int) -> Iterator[Span]:
+    """What was there before and after. Its chunks are not known, only their sum with the rest.
+
+    A chunk may be up to twice what was asked for, so what exceeds the named bytes may be nothing
+    but that; what exceeds twice the named bytes is certainly somebody's.
+    """
+    chunks = [-(-size // ROUNDING) * ROUNDING for size, _ in kept]
+    rest = max(in_use - sum(chunks), 0)
+    surplus = min(rest, sum(chunks))
+    for (size, identity), chunk in zip(kept, chunks, strict=True):
+        share = surplus * chunk // sum(chunks)
+        yield Span(
+            size, identity.kind, identity.operation, 0, length, identity.origin, chunk + share
+        )
+    if rest > surplus:
+        unnamed = rest - surplus
+        yield Span(unnamed, Kind.UNKNOWN, UNNAMED, 0, length, allocated=unnamed)
 
 
 def _samples(raw: _Raw, start: int) -> Samples:

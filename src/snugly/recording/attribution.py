@@ -122,8 +122,10 @@ def _identify(
     else:
         origin = Origin(known.place(layer), called_at)
     kind = _kind(operation, known, scratch=bool(stretch.is_scratch[birth]), phase=phase)
-    if bool(stretch.is_pipeline[birth]) or not operation:
+    if bool(stretch.is_pipeline[birth]) or not (operation or in_graph):
         kind = Kind.INPUT
+    elif not operation:  # a library's own: XLA's buffers, what it tries algorithms with
+        kind = Kind.OUTPUT if outlives else Kind.WORKSPACE
     elif kind is Kind.ACTIVATION and in_graph and outlives:
         kind = Kind.OUTPUT
     return Identity(kind, operation or NOBODY, origin, lasts=in_graph and outlives)

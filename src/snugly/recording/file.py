@@ -25,9 +25,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TRUNCATED = "the file ends in the middle or is damaged: what follows is missing"
+_SAMPLE_COLUMNS = ("nanoseconds", "process", "in_use", "card")
 _SPAN_COLUMNS = ("bytes", "allocated", "birth", "death", "kind", "operation", "layer", "line")
-_NO_SPANS = Frame("SPAN", {"columns": [[name, "<i8", 0] for name in _SPAN_COLUMNS]})
-_NO_STRINGS = Frame("STRS", {"strings": []})
+_EMPTY = {
+    "SAMP": Frame("SAMP", {"columns": [[name, "<i8", 0] for name in _SAMPLE_COLUMNS]}),
+    "STRS": Frame("STRS", {"strings": []}),
+    "SPAN": Frame("SPAN", {"columns": [[name, "<i8", 0] for name in _SPAN_COLUMNS]}),
+}
 
 
 def read_record(path: Path) -> Record:
@@ -79,8 +83,7 @@ def _write(record: Record, path: Path) -> None:
         }
         writer.write("RECD", about)
         samples = record.samples
-        columns = ("nanoseconds", "process", "in_use", "card")
-        writer.write_table("SAMP", {name: getattr(samples, name) for name in columns})
+        writer.write_table("SAMP", {name: getattr(samples, name) for name in _SAMPLE_COLUMNS})
         writer.write("STRS", {"strings": strings})
         writer.write_table("SPAN", table)
 
@@ -147,16 +150,17 @@ def _columns(spans: Sequence[Span]) -> tuple[list[str], dict[str, NDArray[Any]]]
 
 def _finished(frames: Sequence[Frame], notes: Sequence[str]) -> Record:
     by_tag = {frame.tag: frame for frame in frames}
-    if notes and "SPAN" not in by_tag:  # it comes last: the file was cut off before
-        by_tag = {"SAMP": Frame("SAMP"), **by_tag, "SPAN": _NO_SPANS, "STRS": _NO_STRINGS}
+    if "SPAN" not in by_tag:  # it comes last: the file was cut off before, if between two frames
+        by_tag, notes = _EMPTY | by_tag, (TRUNCATED,)
     about = by_tag["RECD"].header
     strings = [str(name) for name in by_tag["STRS"].header["strings"]]
+    samples = table_of(by_tag["SAMP"])
     return Record(
         program=str(about["program"]),
         device=str(about["device"]),
         peak=Size(int(about["peak"])),
         timeline=Timeline(_spans(table_of(by_tag["SPAN"]), strings), int(about["length"])),
-        samples=Samples(**table_of(by_tag["SAMP"])),
+        samples=Samples(*(samples[name] for name in _SAMPLE_COLUMNS)),
         windows=tuple(Window(*map(int, window)) for window in about["windows"]),
         notes=(*notes, *map(str, about["notes"])),
         facts=dict(about["facts"]),

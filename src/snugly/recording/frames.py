@@ -57,9 +57,8 @@ class FrameWriter:
     """Appends frames to a file; each is on its way to the disk before the next begins."""
 
     def __init__(self, path: Path) -> None:
-        self._file: IO[bytes] = path.open("wb")
-        self._file.write(_FILE.pack(SIGNATURE, VERSION))
-        self._file.flush()
+        path.write_bytes(_FILE.pack(SIGNATURE, VERSION))
+        self._file: IO[bytes] = path.open("ab")
         self.size = _FILE.size
 
     def write(self, tag: str, header: Mapping[str, Any], body: bytes = b"") -> None:

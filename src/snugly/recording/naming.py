@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from snugly.readers.layers import line_of, watch_layers
+from snugly.readers.layers import existing_layers, line_of, watch_layers
+from snugly.readers.origin import less_counters
 from snugly.readers.user_code import is_users
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Names:
         self._log = log
         self._lines: dict[str, dict[str, str | None]] = {}  # graph → operation → line
         self._scopes: dict[str, dict[str, _LayerLine]] = {}  # graph → scope → layer, line
+        self._named: dict[str, _LayerLine] = {}  # layers from before anybody watched, by name
         self._noted = 0
         self._eager: list[bool] = []
         self._undo: list[Callable[[], None]] = []
@@ -56,6 +58,13 @@ class Names:
     def watch_keras(self) -> None:
         """Begin to note the lines and scopes of layers."""
         self._undo.append(watch_layers(self))
+
+    def note_existing(self) -> None:
+        """Layers that were made, and traced, before anybody watched."""
+        for layer in existing_layers():
+            known = self._named.setdefault(layer.name, (layer.name, line_of(layer)))
+            if known[1] != line_of(layer):
+                self._named[layer.name] = (layer.name, None)
 
     def remove(self) -> None:
         """Put TensorFlow and Keras back as they were."""
@@ -126,7 +135,15 @@ class Names:
         if len(found) > 1:  # two layers of one name, made on different lines
             layers = {layer for layer, _ in found}
             return (layers.pop() if len(layers) == 1 else None), None
-        return next(iter(found), (None, None))
+        return next(iter(found), None) or self._by_name(operation)
+
+    def _by_name(self, operation: str) -> _LayerLine:
+        """The innermost part that is called as a layer, less the counter of a scope used again."""
+        for part in reversed(operation.split("/")) if self._named else ():
+            named = [self._named[name] for name in less_counters(part) if name in self._named]
+            if named:
+                return named[0] if len(named) == 1 else (None, None)
+        return None, None
 
 
 def _innermost(scopes: dict[str, _LayerLine], operation: str) -> _LayerLine | None:

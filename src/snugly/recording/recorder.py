@@ -65,6 +65,8 @@ class Recorder:
         self._writer.write("FACT", {**self._facts, "started": self._started})
         os.register_at_fork(after_in_child=self._forked)
         self._sampler.start()
+        if self._plan.mode == "samples":
+            return  # nobody listens, so nothing is slower
         when_imported("tensorflow", lambda _: self._tensorflow_loaded(is_running=is_running))
         when_imported("keras", lambda _: self._keras_loaded())
 
@@ -114,9 +116,9 @@ class Recorder:
         if is_running:
             with self._quietly():
                 self._variables.note_existing()
-        self._due = 0
-        if self._plan.mode != "samples":
-            self._begin_window()
+                if "keras" in sys.modules:
+                    self._names.note_existing()
+        self._begin_window()
 
     def _keras_loaded(self) -> None:
         self._names.watch_keras()
@@ -206,8 +208,7 @@ class Recorder:
         self._notes.add("the program ran a profiler of its own: that part was not traced")
 
     def _resume(self) -> None:
-        if self._plan.mode != "samples":
-            self._due = 0
+        self._due = 0
 
     def _quietly(self) -> _Quiet:
         return _Quiet(self)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from snugly.graph.model import Kind, Origin
-from snugly.readers.layers import line_of
+from snugly.readers.layers import existing_layers, line_of
 from snugly.readers.origin import own_variables, slots_of
 from snugly.readers.user_code import running_line
 from snugly.readers.variables import Variable
@@ -273,16 +273,17 @@ def _existing_owners() -> dict[int, Owner]:
         return {}
     import keras
 
-    layers, optimizers = _instances(keras.layers.Layer, keras.optimizers.Optimizer)
     owners: dict[int, Owner] = {}
     paths: dict[str, Origin] = {}
-    for layer in layers:
+    for layer in existing_layers():
         for variable in own_variables(layer):
             origin = Origin(layer.name, line_of(layer))
             paths[variable.path] = origin
             owners[id(variable._value)] = Owner(  # noqa: SLF001 - TensorFlow's, inside Keras's
                 Kind.WEIGHT, variable.path, origin.layer, origin.line
             )
+    kind = keras.optimizers.Optimizer
+    optimizers = [thing for thing in gc.get_objects() if issubclass(type(thing), kind)]
     for optimizer in optimizers:
         slots = [Variable(Kind.OPTIMIZER, variable.path) for variable in optimizer.variables]
         origins = slots_of(paths, slots)
@@ -292,17 +293,3 @@ def _existing_owners() -> dict[int, Owner]:
                 Kind.OPTIMIZER, variable.path, origin.layer, origin.line
             )
     return owners
-
-
-def _instances(*kinds: type) -> list[list[Any]]:
-    """All objects of some classes, by class."""
-    found: list[list[Any]] = [[] for _ in kinds]
-    known: dict[type, int | None] = {}
-    for thing in gc.get_objects():
-        kind = type(thing)
-        if kind not in known:
-            known[kind] = next((n for n, base in enumerate(kinds) if issubclass(kind, base)), None)
-        number = known[kind]
-        if number is not None:
-            found[number].append(thing)
-    return found

@@ -24,10 +24,12 @@ def draw_profile(record: Record | None, path: Path) -> RenderableType:
     """The peak, what it was made of, and how to see more."""
     if record is None:
         return Text.assemble(("warning", "bold yellow"), f": nothing could be recorded in {path}")
-    headline = Text.assemble(
-        ("recorded", "bold"), ": the peak was ", marked(record.peak, "measured")
-    )
-    headline.append(f" on {record.device}")
+    headline = Text.assemble(("recorded", "bold"))
+    if record.peak:
+        headline.append(": the peak was ").append(marked(record.peak, "measured"))
+        headline.append(f" on {record.device}")
+    else:
+        headline.append(": TensorFlow allocated nothing")
     rows: list[RenderableType] = [headline]
     if record.parts:
         rows.append(make_facts([("made of", parts_sentence(record.parts))]))

@@ -18,5 +18,6 @@ for _ in range(STEPS):
     with tf.GradientTape() as tape:
         y = forward(x)
         loss = tf.reduce_mean((y - x) ** 2)
-    for variable, gradient in zip((first, second), tape.gradient(loss, [first, second])):
-        variable.assign_sub(0.1 * gradient)
+    first_gradient, second_gradient = tape.gradient(loss, [first, second])
+    first.assign_sub(0.1 * first_gradient)
+    second.assign_sub(0.1 * second_gradient)

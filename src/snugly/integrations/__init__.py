@@ -1,0 +1,1 @@
+"""Snugly where people already are: Keras's callbacks, notebooks, pytest, TensorBoard."""

@@ -1,0 +1,160 @@
+"""What StopOnMemoryLimit does after each batch; Keras is joined on in keras_callbacks.py."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex
+
+from snugly.devices.process import ResidentPeak, card_bytes
+from snugly.errors import InputError, MemoryLimitExceeded
+from snugly.integrations.reading import card_of, chosen_device
+from snugly.recording.allocator import Peak
+from snugly.units import Size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_WATCHED: Final = {
+    "process": "the process occupied",
+    "device": "{device}'s allocator had handed out",
+    "card": "the process occupied, on the card of {device},",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedBy:
+    """Why training was stopped. Epochs and batches count from 0, as Keras's hooks do."""
+
+    watch: str
+    measured: Size
+    limit: Size
+    epoch: int
+    batch: int | None  # None where it was seen at the end of the epoch, after validation
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Limiting:
+    """Stops training at the batch after which a limit has been exceeded, and says so.
+
+    ::
+
+        model.fit(x, y, callbacks=[snugly.StopOnMemoryLimit("14GiB")])
+
+    The model stays as it is after that batch, and `fit` returns as usual; `stopped_by` then says
+    why. It looks between batches: what grows from batch to batch is stopped in time, but a single
+    step that asks for too much fails before anybody can look. It does not prevent running out of
+    memory.
+
+    A peak within a batch counts, even if the memory is free again when the batch ends.
+
+    Args:
+        limit: `"14GiB"`, `"500 MB"`, or a number of bytes.
+        watch: "process": what the process occupies of the host's memory; "device": what
+            TensorFlow's allocator has handed out on the device; "card": what the process occupies
+            on the GPU, as the driver says.
+        device: "GPU:1", …; by default "GPU:0" if TensorFlow has one, else "CPU:0".
+        action: "stop" ends training with a warning; "raise" raises `MemoryLimitExceeded`.
+    """
+
+    # Keras would otherwise run the hook later, on a thread, and training would go on meanwhile.
+    async_safe = False
+
+    def __init__(
+        self,
+        limit: str | SupportsIndex,
+        *,
+        watch: Literal["process", "device", "card"] = "process",
+        device: str | None = None,
+        action: Literal["stop", "raise"] = "stop",
+    ) -> None:
+        super().__init__()
+        if watch not in _WATCHED:
+            raise InputError(
+                f"watch={watch!r} is not known", hint='give "process", "device" or "card"'
+            )
+        if action not in {"stop", "raise"}:
+            raise InputError(f"action={action!r} is not known", hint='give "stop" or "raise"')
+        self.limit = Size(limit)
+        self.watch = watch
+        self.device = device
+        self.action = action
+        self.stopped_by: StoppedBy | None = None
+        self._measure: Callable[[], int | None] | None = None
+        self._epoch = 0
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Called by Keras."""
+        del logs
+        self.stopped_by = None
+        self._measure = measure_of(self.watch, chosen_device(self.device))
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Called by Keras."""
+        del logs
+        self._epoch = epoch
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Called by Keras."""
+        del logs
+        self._look(batch)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Called by Keras, after validation."""
+        del epoch, logs
+        self._look(None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_measure": None, "_model": None}  # those of a run under way
+
+    def _look(self, batch: int | None) -> None:
+        measured = self._measure() if self._measure is not None else None
+        if measured is None or measured <= self.limit or self.stopped_by is not None:
+            return
+        self.stopped_by = self._reason(Size(measured), batch)
+        if self.action == "raise":
+            raise MemoryLimitExceeded(self.stopped_by.message)
+        self.model.stop_training = True  # pyright: ignore[reportAttributeAccessIssue] - Keras's
+        warnings.warn(self.stopped_by.message, stacklevel=2)
+
+    def _reason(self, measured: Size, batch: int | None) -> StoppedBy:
+        where = (
+            f"epoch {self._epoch + 1}"
+            if batch is None
+            else (f"batch {batch + 1} of epoch {self._epoch + 1}")
+        )
+        holder = _WATCHED[self.watch].format(device=chosen_device(self.device))
+        message = (
+            f"training stopped after {where}: {holder} {measured} (measured),"
+            f" over the limit of {self.limit}"
+        )
+        return StoppedBy(self.watch, measured, self.limit, self._epoch, batch, message)
+
+
+def measure_of(watch: str, device: str) -> Callable[[], int | None]:
+    """How to measure what is watched, from now on.
+
+    Raises:
+        InputError: Nobody keeps that figure here.
+    """
+    if watch == "process":
+        return ResidentPeak().read
+    if watch == "device":
+        peak = Peak(device)
+        if peak.read() is None:
+            raise InputError(
+                f"TensorFlow keeps no memory figures for {device} here",
+                hint='watch="process" watches the process instead; on a CPU,'
+                " TF_CPU_ALLOCATOR_USE_BFC=1 set before TensorFlow is started brings the figures",
+            )
+        return peak.read
+    card = card_of(device)
+    if not device.startswith("GPU") or card_bytes(card) is None:
+        raise InputError(
+            f"NVIDIA's driver does not say what this process occupies on {device}",
+            hint='watch="device" watches TensorFlow\'s allocator instead',
+        )
+    return lambda: card_bytes(card)

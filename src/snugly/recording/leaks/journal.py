@@ -1,0 +1,205 @@
+"""Journal: everything that one watch has seen, and when it looks around.
+
+Two clocks run here. Events count what the program does (operations, calls, things made). Time is
+what the watch may spend: a fixed sum at the beginning, so that a short program is seen in full,
+and then a small share of the time that passes.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from snugly.recording.leaks import memory
+from snugly.recording.leaks.containers import Containers, last_two
+from snugly.recording.leaks.growth import FEWEST_REPETITIONS
+from snugly.recording.leaks.holders import common_holder, is_bounded, names_of
+from snugly.recording.leaks.populations import Census, Holding, Meter, Population
+from snugly.recording.leaks.sites import maker_of, site_of, users_frame, users_frames
+from snugly.recording.leaks.weight import Weight, weigh
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+    from snugly.recording.leaks.sites import Site
+
+_FIRST_SECONDS = 0.6
+_SHARE = 0.02
+_MOST_VISITS = 8192
+_LONGEST_WAY = 12
+# Two things made at the same moment share one reading.
+_SAME_MOMENT = 0.002  # seconds
+_MOST_SEARCHES_AT_ONCE = 3
+_SAMPLED = 8
+
+TENSOR = "tensor"
+
+
+class Budget:
+    """The time that the watch may take."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._spent = 0.0
+
+    def allows(self) -> bool:
+        """Whether there is time for another look."""
+        return self._spent < _FIRST_SECONDS + _SHARE * (time.perf_counter() - self._start)
+
+    def spend(self, since: float) -> None:
+        """Put the time since a moment on the bill."""
+        self._spent += time.perf_counter() - since
+
+
+@dataclass(slots=True)
+class Visit:
+    """How often a line has done something, and the memory in use at its turns."""
+
+    code: CodeType  # kept, so that its identity stays its own
+    site: Site
+    count: int = 0
+    last_event: int = 0
+    next_look: int = 3
+    first_event: int = 0
+    population: Population | None = None
+    meter: Meter = field(default_factory=Meter)
+
+
+class Journal:
+    """What was seen, by line."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.census = Census()
+        self.containers = Containers()
+        self.visits: dict[tuple[int, int], Visit] = {}
+        self.loops: dict[tuple[str, int], int] = {}  # a line on the way → last event seen there
+        self.caches = False  # whether a dataset keeps its elements in memory
+        self._budget = Budget()
+        self._last_look = -1
+        self._reading: tuple[float, memory.InUse] | None = None
+
+    # ---------------------------------------------------------------------------------- visits
+
+    def visit(self, frame: FrameType) -> Visit | None:
+        """Count a visit of a line; look around when a loop has turned once more."""
+        line = frame.f_lineno
+        code = frame.f_code
+        visit = self.visits.get((id(code), line))
+        if visit is None:
+            if len(self.visits) >= _MOST_VISITS:
+                return None
+            visit = Visit(code, site_of(frame), first_event=self.events)
+            self.visits[id(code), line] = visit
+        visit.count += 1
+        previous, visit.last_event = visit.last_event, self.events
+        # No other line has looked since this one was here last: one look a turn.
+        if visit.count >= visit.next_look and self._last_look < previous:
+            visit.next_look = visit.count + max(1, visit.count // 12)
+            self._look(visit, frame)
+        return visit
+
+    def tensors(self, result: Any, frame: FrameType | None) -> None:
+        """Take in what an eager operation gave."""
+        users = users_frame(frame)
+        if users is None:
+            return
+        visit = self.visit(users)
+        if visit is None:
+            return
+        for each in result if isinstance(result, (list, tuple)) else (result,):
+            if _is_plain_tensor(each):
+                if visit.population is None:
+                    visit.population = self.census.find(TENSOR, visit.site, TENSOR)
+                    if visit.population is None:
+                        return
+                    visit.population.way = _way(users)
+                visit.population.add(each, self.events)
+
+    def made(self, kind: str, thing: Any, frame: FrameType | None) -> Population | None:
+        """Take in something that was made."""
+        self.events += 1
+        maker = maker_of(thing, frame)
+        if maker is None:
+            return None
+        site, through = maker
+        population = self.census.find(kind, site, type(thing).__name__)
+        if population is None:
+            return None
+        population.through = through
+        if not population.way:
+            population.way = _way(frame, site)
+        if population.created >= 2:
+            self.read(population)
+        population.add(thing, self.events)
+        return population
+
+    # ----------------------------------------------------------------------------------- looks
+
+    def read(self, population: Population) -> None:
+        """Read the memory in use at a line that makes things, and count the living."""
+        if population.created % max(1, population.created // 24) or not self._budget.allows():
+            return
+        begin = time.perf_counter()
+        if self._reading is None or begin - self._reading[0] > _SAME_MOMENT:
+            memory.collect()
+            self._reading = (time.perf_counter(), memory.in_use())
+        population.count()
+        population.meter.add(population.created, self._reading[1])
+        self._budget.spend(begin)
+
+    def _look(self, visit: Visit, frame: FrameType) -> None:
+        if not self._budget.allows():
+            return
+        begin = time.perf_counter()
+        self._last_look = self.events
+        memory.collect()
+        visit.meter.add(visit.count, memory.in_use())
+        for each in users_frames(frame):
+            self.loops[each.f_code.co_filename, each.f_lineno] = self.events
+        self.look()
+        self._budget.spend(begin)
+
+    def look(self, *, last: bool = False) -> None:
+        """Count what lives and grows now."""
+        searches = 0
+        for population in self.census.of(TENSOR):
+            population.count()
+            suspicious = population.holding is None and population.most_alive >= FEWEST_REPETITIONS
+            if suspicious and (last or searches < _MOST_SEARCHES_AT_ONCE):
+                searches += 1
+                population.holding = _holding(population)
+        self.containers.look(self.events, {id(self.visits), id(self.census.all)}, last=last)
+
+
+def _holding(population: Population) -> Holding | None:
+    alive = population.alive()
+    step = max(1, len(alive) // _SAMPLED)
+    sample = alive[::step][:_SAMPLED]
+    del alive
+    if len(sample) < 2:
+        return None
+    container = common_holder(sample)
+    if container is None:
+        return Holding(None, (), False, False, weigh(sample[-1], sample[-2]))
+    sample.clear()
+    names = tuple(names_of(container))
+    item = weigh(*last_two(container)) if hasattr(container, "__len__") else Weight()
+    is_keyed = isinstance(container, dict)
+    return Holding(id(container), names, is_bounded(container), is_keyed, item)
+
+
+def _way(frame: FrameType | None, site: Site | None = None) -> tuple[Site, ...]:
+    """The user's lines from a site outwards."""
+    sites = [site_of(each) for each in users_frames(frame)]
+    if site in sites:
+        sites = sites[sites.index(site) :]
+    return tuple(sites[:_LONGEST_WAY])
+
+
+def _is_plain_tensor(each: Any) -> bool:
+    """Whether it is an eager tensor of numbers or strings, and no handle of something else."""
+    number = getattr(each, "_datatype_enum", None)
+    # DT_RESOURCE and DT_VARIANT of types.proto
+    return number is not None and number() not in {20, 21}

@@ -1,0 +1,140 @@
+"""Sites: the lines of the user's code at which things are made.
+
+Looked up for every eager operation, so the answer for a code object is remembered by its identity
+(hashing a code object costs more than walking ten frames).
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from snugly.readers.user_code import is_users
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import CodeType, FrameType
+
+_INSTALLED = ("site-packages", "dist-packages")
+# Forgetting everything now and then bounds a program that makes code for ever.
+_MOST_CODES = 20_000
+
+_MACHINERY, _INSTALLED_PACKAGE, _OWN = 0, 1, 2
+
+
+class Site(NamedTuple):
+    """A line of a file, and the function it lies in."""
+
+    path: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{Path(self.path).name}:{self.line}"
+
+
+_ranks: dict[int, tuple[CodeType, int]] = {}  # the code object is kept: its identity stays its own
+
+
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the user's own files; failing that, of an installed package."""
+    ranks = _ranks
+    fallback = None
+    while frame is not None:
+        code = frame.f_code
+        known = ranks.get(id(code))
+        rank = known[1] if known is not None else _remember(code)
+        if rank == _OWN:
+            return frame
+        if rank == _INSTALLED_PACKAGE and fallback is None:
+            fallback = frame
+        frame = frame.f_back
+    return fallback
+
+
+def users_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frames of the user's own files, innermost first."""
+    while frame is not None:
+        if is_own(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def site_of(frame: FrameType) -> Site:
+    """Where a frame is now."""
+    code = frame.f_code
+    return Site(code.co_filename, frame.f_lineno, code.co_name)
+
+
+def maker_of(made: Any, frame: FrameType | None) -> tuple[Site, str] | None:
+    """Where the user's code makes an object, and what it called to do so.
+
+    A class of the user's own is made where it is called, not in its `__init__`.
+    """
+    through = ""
+    while frame is not None:
+        if is_own(frame.f_code.co_filename):
+            if not _is_making(made, frame):
+                return site_of(frame), through
+            through = frame.f_code.co_name
+        elif not is_ours(frame.f_code.co_filename):
+            through = frame.f_code.co_name
+        frame = frame.f_back
+    return None
+
+
+def passes(frame: FrameType | None, *parts: str) -> bool:
+    """Whether the way from a frame out to the user's code leads through one of these folders."""
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if is_own(filename):
+            return False
+        if any(part in filename for part in parts):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_making(made: Any, frame: FrameType) -> bool:
+    code = frame.f_code
+    if code.co_name not in {"__init__", "__new__"} or not code.co_argcount:
+        return False
+    first = frame.f_locals.get(code.co_varnames[0])
+    return first is made or (isinstance(first, type) and isinstance(made, first))
+
+
+def _remember(code: CodeType) -> int:
+    if len(_ranks) >= _MOST_CODES:
+        _ranks.clear()
+    rank = _rank(code.co_filename)
+    _ranks[id(code)] = (code, rank)
+    return rank
+
+
+def is_own(filename: str) -> bool:
+    """Whether a file is the user's own: neither machinery nor an installed package."""
+    return _rank(filename) == _OWN
+
+
+@cache
+def _rank(filename: str) -> int:
+    if not is_users(filename) or is_ours(filename):
+        return _MACHINERY
+    installed = any(folder in Path(filename).parts for folder in _INSTALLED)
+    return _INSTALLED_PACKAGE if installed else _OWN
+
+
+@cache
+def is_ours(filename: str) -> bool:
+    """Whether a file belongs to Snugly."""
+    return Path(filename).is_relative_to(Path(__file__).parents[2])
+
+
+def own_modules() -> Iterator[Any]:
+    """The modules that are loaded from the user's own files."""
+    for module in list(sys.modules.values()):
+        filename = getattr(module, "__file__", None)
+        if isinstance(filename, str) and is_own(filename):
+            yield module
