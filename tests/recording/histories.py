@@ -25,7 +25,7 @@ class Event:
     in_use: int
     address: int
     operation: str = ""
-    region: str = ""
+    region: str = "output"
     thread: str = "python"
 
 

@@ -14,6 +14,7 @@ from snugly.recording import assemble
 from snugly.recording.assemble import UNNAMED, record_of_frames, record_of_trace
 from snugly.recording.frames import Frame
 from snugly.recording.record import Window
+from snugly.recording.seams import LONGEST
 
 START = 1000  # the system's time when the recording began
 COMPLETE = {"program": "train.py", "started": START, "complete": True, "tensorflow": "2.21.0"}
@@ -145,6 +146,102 @@ def test_tensors_of_no_bytes_are_not_shown():
     assert [one.op for one in record.tensors] == ["something"]
 
 
+def with_a_gap(first, unseen, second):
+    """Events of two windows, and the time at the end of each, with something unseen in between."""
+    allocator = Allocator()
+    windows, times = [], []
+    for work in (first, unseen, second):
+        if work is unseen:
+            allocator.time += LONGEST + 1  # a pause, not a seam
+        work(allocator)
+        windows.append(allocator.take())
+        times.append(START + allocator.time + 1)
+    return windows[0], windows[2], times
+
+
+def test_a_variable_that_is_made_later_is_not_part_of_an_earlier_window():
+    # GIVEN a large buffer in the first window, gone by the second, when a variable is there
+    def let_go(allocator):
+        allocator.free(1)
+        allocator.allocate(50)
+        assert allocator.allocate(20_000) == 2
+
+    first, second, times = with_a_gap(
+        lambda allocator: allocator.allocate(100_000, "large"),
+        let_go,
+        lambda allocator: allocator.allocate(10, "late"),
+    )
+    record = recorded(
+        held_frame(),
+        trace_frame(first),
+        held_frame([times[1], 2, 20_000, "weight", "w", None, None]),
+        trace_frame(second),
+    )
+    # THEN the highest moment is told without the variable
+    assert record.parts == {"activation": 100_000}
+    assert record.requested <= record.peak
+
+
+def test_a_variable_that_is_gone_unseen_is_not_part_of_a_later_window():
+    # GIVEN a variable in the first window, freed before the second, which has the peak
+    def let_go(allocator):
+        allocator.free(1)
+        allocator.allocate(9)
+
+    first, second, times = with_a_gap(
+        lambda allocator: allocator.allocate(20_000, "init"),
+        let_go,
+        lambda allocator: allocator.allocate(100_000, "large"),
+    )
+    record = recorded(
+        held_frame([times[0], 1, 20_000, "weight", "w", None, None]),
+        trace_frame(first),
+        held_frame(),
+        trace_frame(second),
+    )
+    assert record.parts == {"activation": 100_000, "unknown": 256}
+    assert record.requested <= record.peak
+
+
+def test_what_took_the_place_of_a_variable_unseen_is_not_called_after_it():
+    # GIVEN a variable in the first window; in the second, another buffer at its address is freed
+    def take_its_place(allocator):
+        allocator.free(1)
+        assert allocator.allocate(20_000) == 1
+        allocator.allocate(9)
+
+    def work(allocator):
+        allocator.allocate(100_000, "large")
+        allocator.free(1)
+
+    first, second, times = with_a_gap(
+        lambda allocator: allocator.allocate(20_000, "init"), take_its_place, work
+    )
+    record = recorded(
+        held_frame([times[0], 1, 20_000, "weight", "w", None, None]),
+        trace_frame(first),
+        held_frame(),
+        trace_frame(second),
+    )
+    assert "w" not in {span.operation for span in record.timeline.spans}
+
+
+def test_a_variable_that_stays_over_a_gap_is_named_in_the_later_window():
+    # GIVEN a variable that was seen in both windows, though nothing happens to it in the second
+    first, second, times = with_a_gap(
+        lambda allocator: allocator.allocate(20_000, "init"),
+        lambda allocator: allocator.allocate(9),
+        lambda allocator: allocator.allocate(100_000, "large"),
+    )
+    record = recorded(
+        held_frame([times[0], 1, 20_000, "weight", "w", None, None]),
+        trace_frame(first),
+        held_frame([times[2], 1, 20_000, "weight", "w", None, None]),
+        trace_frame(second),
+    )
+    assert record.parts["weight"] == 20_000
+
+
 # ------------------------------------------------------------------------------ what is shown
 
 
@@ -153,6 +250,7 @@ def two_runs():
     allocator = Allocator()
     allocator.free(allocator.allocate(1000, "early"))
     first = allocator.take()
+    allocator.time += LONGEST + 1
     allocator.allocate(3000, "unseen")
     allocator.take()
     allocator.allocate(500, "late")
@@ -171,7 +269,10 @@ def test_of_several_stretches_the_one_with_the_highest_peak_is_shown():
 def test_windows_are_told_by_the_time_since_the_start():
     first, second = two_runs()
     record = recorded(trace_frame(first), trace_frame(second))
-    assert record.windows == (Window(5, 25, 2, 1024, 0), Window(35, 45, 1, 3584, 3072))
+    assert record.windows == (
+        Window(5, 25, 2, 1024, 0),
+        Window(LONGEST + 36, LONGEST + 46, 1, 3584, 3072),
+    )
 
 
 def test_since_leaves_out_what_came_before_but_still_explains_it():

@@ -184,6 +184,13 @@ def test_a_constant_has_no_operation_and_is_input():
     assert made("", known) == ("input", NOBODY, None, "train.py:2")
 
 
+def test_what_has_no_operation_inside_a_function_is_a_librarys_own():
+    # GIVEN buffers that XLA or a library of kernels makes while a traced function runs
+    assert made("", knowledge(STEP)) == ("workspace", NOBODY, None, "train.py:1")
+    short = call(0, 15, 0, function=2, what=FUNCTION)
+    assert made("", knowledge(short)) == ("output", NOBODY, None, "train.py:1")
+
+
 def test_what_the_input_pipeline_makes_is_input():
     known = knowledge(STEP, origins=[("map", "DecodeJpeg", None, "train.py:3")])
     assert made("DecodeJpeg", known, thread="tf_data_private_threadpool") == (

@@ -23,16 +23,15 @@ from snugly.recording.events import (
 
 def paired_one_by_one(events):
     """The same as `buffers_of`, with a dictionary: what is alive at which address."""
-    alive, seen, pairs = {}, set(), []
+    alive, pairs = {}, []
     for position, event in enumerate(events):
         address = event.address
         if address in alive:  # freed, or given out again without a free that was seen
             pairs.append((alive.pop(address), position))
-        elif not event.is_allocation and address not in seen:
+        elif not event.is_allocation:  # from before, or born while nobody looked
             pairs.append((BEFORE, position))
         if event.is_allocation:
             alive[address] = position
-        seen.add(address)
     return sorted(pairs + [(birth, NO_DEATH) for birth in alive.values()])
 
 

@@ -373,8 +373,8 @@ def test_a_raw_record_of_version_1_still_opens():
     record = read_record(RAW)
     refuse_unsound(record)
     assert (record.program, record.device, record.notes) == ("train.py", "CPU:0", ())
-    assert (record.peak, record.requested, record.resident) == (126_720, 116_716, 50_924)
-    assert (record.parts["weight"], record.parts["optimizer"]) == (8_448, 16_908)
+    assert (record.peak, record.requested, record.resident) == (126_720, 116_712, 50_920)
+    assert (record.parts["weight"], record.parts["optimizer"]) == (8_448, 16_904)
     assert [window.events for window in record.windows] == [0, 370]
     assert len(record.samples) == 121
     assert record.facts == read_record(FINISHED).facts

@@ -185,7 +185,6 @@ def test_afterwards_the_spec_is_as_if_nobody_had_been_there(modules):
     assert watched.__spec__.cached == watched.__cached__
 
 
-@pytest.mark.xfail(reason="module.__loader__ is still the one that stood in for it")
 def test_afterwards_the_module_names_its_own_loader(modules):
     modules(sample_n="")
     when_imported("sample_n", Seen())

@@ -15,6 +15,7 @@ from snugly.recording.attribution import Identity, Knowledge, identify, name_hol
 from snugly.recording.events import BEFORE, Stretch, buffers_of, device_events, join
 from snugly.recording.frames import table_of
 from snugly.recording.record import Record, Samples, Window
+from snugly.recording.seams import bridge, lives_of
 from snugly.timeline import Span, Timeline
 from snugly.units import Size
 
@@ -50,7 +51,7 @@ class _Raw:
 
 def record_of_frames(frames: Iterable[Frame], notes: Sequence[str] = ()) -> Record:
     """The record that raw frames tell of."""
-    raw = _collect(frames)
+    raw = _collect(list(frames))
     facts = raw.facts
     device = str(facts.get("main_device") or "CPU:0")
     start = int(facts.get("started", 0))
@@ -60,14 +61,21 @@ def record_of_frames(frames: Iterable[Frame], notes: Sequence[str] = ()) -> Reco
         events = device_events(read_xplane(data), device)
         windows.append(Window(begin - start, end - start, len(events), events.peak, events.before))
         stretches.append(events)
-    part = _highest(join(stretches), int(facts.get("since", 0)))
-    timeline = _timeline(part, raw.known) if part is not None else Timeline([], 0)
+    part = _highest(bridge(join(stretches)), int(facts.get("since", 0)))
+    timeline = Timeline([], 0)
+    if part is not None:
+        during = _windows_of(part.stretch, raw.traces)
+        raw.known.only_held_in(during)
+        # Before the first window nothing happened unseen that we could know of.
+        timeline = _timeline(part, raw.known, raw.traces[during.start][0] if during.start else 0)
     traced = part.peak if part is not None else 0
     peak = max(
         int(facts.get("peaks", {}).get(device, 0)),
-        int(raw.sampled("peak").max(initial=0)) if "since" not in facts else 0,
         traced,
     )
+    if "since" not in facts:  # else the allocator's count began anew, and what was before is gone
+        seen = (int(raw.sampled("peak").max(initial=0)), *(window.peak for window in windows))
+        peak = max(peak, *seen)
     return Record(
         program=str(facts.get("program", "")),
         device=device,
@@ -109,9 +117,13 @@ def _length(stretch: Stretch) -> int:
     return int(stretch.time[-1] - stretch.time[0]) if len(stretch) else 0
 
 
-def _collect(frames: Iterable[Frame]) -> _Raw:
+def _collect(frames: Sequence[Frame]) -> _Raw:
     raw = _Raw()
     try:
+        for frame in frames:  # what is said last counts, and for all
+            if frame.tag == "FACT":
+                raw.facts |= frame.header
+        raw.known.device = raw.facts.get("main_device")
         for frame in frames:
             _take(frame, raw)
     except (KeyError, TypeError, ValueError) as problem:
@@ -126,8 +138,6 @@ def _collect(frames: Iterable[Frame]) -> _Raw:
 def _take(frame: Frame, raw: _Raw) -> None:
     header: Mapping[str, Any] = frame.header
     match frame.tag:
-        case "FACT":
-            raw.facts |= header
         case "SAMP":
             for name, column in table_of(frame).items():
                 raw.samples[name].append(column)
@@ -139,7 +149,7 @@ def _take(frame: Frame, raw: _Raw) -> None:
         case "ORIG":
             raw.known.add_origins(header["origins"])
         case "HELD":
-            raw.known.add_held(header["held"])
+            raw.known.add_held(header["held"], len(raw.traces))
         case "XPLN":
             raw.traces.append((int(header["begin"]), int(header["end"]), frame.body))
         case _:
@@ -176,7 +186,16 @@ def _highest(stretches: list[Stretch], since: int) -> _Part | None:
     return _Part(part.stretch, begin, begin + MOST_MOMENTS)
 
 
-def _timeline(part: _Part, known: Knowledge) -> Timeline:
+def _windows_of(stretch: Stretch, traces: Sequence[tuple[int, int, bytes]]) -> range:
+    """The windows that a stretch was put together from."""
+    first, last = int(stretch.time[0]), int(stretch.time[-1])
+    during = [
+        number for number, (begin, end, _) in enumerate(traces) if begin <= last and first <= end
+    ]
+    return range(during[0], during[-1] + 1) if during else range(len(traces))
+
+
+def _timeline(part: _Part, known: Knowledge, since: int = 0) -> Timeline:
     """All buffers of a stretch, then those of its part. Moment 0 is before the first event."""
     stretch = part.stretch
     length = len(stretch) + 1
@@ -185,23 +204,28 @@ def _timeline(part: _Part, known: Knowledge) -> Timeline:
     unborn = int((~born).sum())  # they come first
     unnamed = [Identity(Kind.UNKNOWN, UNNAMED, Origin())] * unborn
     identities = unnamed + identify(stretch, buffers.birth[born], buffers.death[born], known)
-    kept = name_holders(stretch, buffers, known, identities)
+    kept = name_holders(stretch, buffers, known, identities, since)
+    lives = lives_of(stretch, buffers)
     at = np.where(born, buffers.birth, buffers.death)
-    births = np.where(born, buffers.birth + 1, 0)
-    deaths = np.where(buffers.death >= 0, buffers.death + 1, length)
     spans = [
         Span(size, identity.kind, identity.operation, birth, death, identity.origin, chunk)
         for identity, size, chunk, birth, death in zip(
             identities,
             stretch.requested[at].tolist(),
             stretch.allocated[at].tolist(),
-            births.tolist(),
-            deaths.tolist(),
+            lives.births.tolist(),
+            lives.deaths.tolist(),
             strict=True,
         )
         if size
     ]
-    spans += _from_before(kept, stretch.before - int(stretch.allocated[at[:unborn]].sum()), length)
+    spans += [
+        Span(size, Kind.UNKNOWN, UNNAMED, moment, length, allocated=size)
+        for moment, size in lives.unseen
+    ]
+    from_before = ~born & (lives.births == 0)
+    in_use = stretch.before - int(stretch.allocated[at[from_before]].sum())
+    spans += _from_before(kept, in_use, length)
     return Timeline(spans, length).between(part.begin, part.end + 1)
 
 
@@ -212,15 +236,17 @@ def _from_before(kept: Sequence[tuple[int, Identity]], in_use: int, length: int)
     but that; what exceeds twice the named bytes is certainly somebody's.
     """
     chunks = [-(-size // ROUNDING) * ROUNDING for size, _ in kept]
-    rest = max(in_use - sum(chunks), 0)
-    surplus = min(rest, sum(chunks))
+    named = sum(chunks)
+    if named > in_use:  # somebody let go unseen; whom to believe, nobody knows
+        kept, chunks, named = (), [], 0
+    surplus = min(max(in_use - named, 0), named)
     for (size, identity), chunk in zip(kept, chunks, strict=True):
-        share = surplus * chunk // sum(chunks)
+        share = surplus * chunk // named
         yield Span(
             size, identity.kind, identity.operation, 0, length, identity.origin, chunk + share
         )
-    if rest > surplus:
-        unnamed = rest - surplus
+    unnamed = in_use - named - surplus
+    if unnamed > 0:
         yield Span(unnamed, Kind.UNKNOWN, UNNAMED, 0, length, allocated=unnamed)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from snugly.recording.events import Buffers, Stretch
 
 NOBODY: Final = "(not named)"
+MOST_INNER_CALLS: Final = 64  # that are looked past; beyond, a call stays unknown
 _PHASES: Final = 4  # how calls pack what was called and the phase: what + 4 × phase
 
 
@@ -45,7 +46,9 @@ class Knowledge:
     anywhere: dict[str, Origin] = field(default_factory=dict)  # operation alone
     optimizers: set[str] = field(default_factory=set)
     calls: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    device: str | None = None  # of whose buffers holders are wanted; None: of all
     held: list[tuple[int, int, int, Identity]] = field(default_factory=list)
+    held_in: list[int] = field(default_factory=list)  # the window that each was written with
 
     def add_origins(self, rows: Sequence[Any]) -> None:
         """Rows of graph, operation, layer, line."""
@@ -59,13 +62,25 @@ class Knowledge:
                     known.line if known.line == line else None,
                 )
 
-    def add_held(self, rows: Sequence[Any]) -> None:
-        """Rows of time, address, bytes, kind, name, layer, line."""
-        for time, address, size, kind, name, layer, line in rows:
+    def add_held(self, rows: Sequence[Any], window: int = 0) -> None:
+        """Rows of time, address, bytes, kind, name, layer, line, device, written with a window.
+
+        What lies on another device than the one that is looked at has addresses of its own.
+        """
+        for time, address, size, kind, name, layer, line, *device in rows:
+            if device and self.device is not None and device[0] != self.device:
+                continue
             identity = Identity(Kind(kind), str(name), Origin(layer, line))
             self.held.append((int(time), int(address), int(size), identity))
+            self.held_in.append(window)
             if identity.kind is Kind.OPTIMIZER:
                 self.optimizers.add(str(name).partition("/")[0])
+
+    def only_held_in(self, windows: range) -> None:
+        """Forget who held what in other windows: by then the address may have been another's."""
+        self.held = [
+            row for row, window in zip(self.held, self.held_in, strict=True) if window in windows
+        ]
 
     def place(self, number: int) -> str | None:
         """A place by its number."""
@@ -147,20 +162,27 @@ def _calls_at(times: NDArray[np.int64], calls: dict[str, NDArray[np.int64]]) -> 
     if begins is None or ends is None or not len(begins):
         return np.full(len(times), -1, np.int64)
     found = np.searchsorted(begins, times, side="right") - 1
-    # A call may have begun inside another, of a py_function for instance: look a few back.
-    for _ in range(3):
+    # A call may have begun inside another, of a py_function for instance: look for the outer one.
+    for _ in range(MOST_INNER_CALLS):
         outside = (found >= 0) & (ends[np.maximum(found, 0)] < times)
+        if not outside.any():
+            break
         found = np.where(outside, found - 1, found)
     outside = (found < 0) | (ends[np.maximum(found, 0)] < times)
     return np.where(outside, -1, found)
 
 
 def name_holders(
-    stretch: Stretch, buffers: Buffers, known: Knowledge, identities: list[Identity]
+    stretch: Stretch,
+    buffers: Buffers,
+    known: Knowledge,
+    identities: list[Identity],
+    since: int = 0,
 ) -> list[tuple[int, Identity]]:
     """Let buffers that somebody was seen holding be called after that holder.
 
-    Gives back what is held but neither born nor buried in the stretch: bytes and identity.
+    Gives back what is held but neither born nor buried in the stretch: bytes and identity. Whoever
+    was seen before `since` alone may have let go of it in between, unseen.
     """
     by_address: dict[int, list[int]] = defaultdict(list)
     at = np.where(buffers.birth >= 0, buffers.birth, buffers.death)
@@ -175,7 +197,8 @@ def name_holders(
     for time, address, size, identity in known.held:
         positions = by_address.get(address)
         if positions is None:
-            kept[address] = size, identity  # the latest word counts
+            if time >= since:
+                kept[address] = size, identity  # the latest word counts
             continue
         for position in positions:
             if births[position] <= time < deaths[position]:

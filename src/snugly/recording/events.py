@@ -40,6 +40,7 @@ class Stretch:
     is_scratch: NDArray[np.bool_]
     is_pipeline: NDArray[np.bool_]  # made by a thread of tf.data
     names: tuple[str, ...]
+    seams: tuple[int, ...] = ()  # positions before which something may have happened unseen
 
     def __len__(self) -> int:
         return len(self.time)
@@ -47,10 +48,12 @@ class Stretch:
     @property
     def before(self) -> int:
         """Chunk bytes in use before the first event."""
-        if not len(self):
-            return 0
-        size = int(self.allocated[0])
-        return int(self.in_use[0]) - (size if self.is_allocation[0] else -size)
+        return self.before_event(0) if len(self) else 0
+
+    def before_event(self, position: int) -> int:
+        """Chunk bytes in use before an event."""
+        size = int(self.allocated[position])
+        return int(self.in_use[position]) - (size if self.is_allocation[position] else -size)
 
     @property
     def peak(self) -> int:
@@ -63,10 +66,12 @@ class Stretch:
 
     def part(self, begin: int, end: int) -> Stretch:
         """The events from one position up to, but not including, another."""
-        columns = {
-            name: getattr(self, name)[begin:end] for name in self.__slots__ if name != "names"
-        }
-        return replace(self, **columns)
+        columns = {name: getattr(self, name)[begin:end] for name in _COLUMNS}
+        seams = tuple(seam - begin for seam in self.seams if begin < seam < end)
+        return replace(self, **columns, seams=seams)
+
+
+_COLUMNS: Final = tuple(name for name in Stretch.__slots__ if name not in {"names", "seams"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,8 @@ def device_events(trace: Trace, device: str | None) -> Stretch:
     rows = np.flatnonzero(events.allocator == chosen) if chosen is not None else np.arange(0)
     pipeline = [name.startswith("tf_data") for name in trace.threads]
     is_pipeline = np.array(pipeline, bool)[events.thread[rows]] if pipeline else rows > 0
-    scratch = trace.regions.index("temp") if "temp" in trace.regions else -1
+    # What an operation takes without saying for which output: cuDNN's workspaces, for instance.
+    scratch = [number for number, name in enumerate(trace.regions) if name in {"temp", ""}]
     return Stretch(
         time=events.time_ns[rows] + _clock_offset(trace),
         is_allocation=events.is_allocation[rows],
@@ -96,7 +102,7 @@ def device_events(trace: Trace, device: str | None) -> Stretch:
         in_use=events.in_use[rows],
         address=events.address[rows],
         operation=events.operation[rows],
-        is_scratch=events.region[rows] == scratch,
+        is_scratch=np.isin(events.region[rows], scratch) & (events.operation[rows] >= 0),
         is_pipeline=is_pipeline,
         names=trace.strings,
     )
@@ -138,7 +144,7 @@ def join(stretches: Iterable[Stretch]) -> list[Stretch]:
         if not joined or not joined[-1].follows(stretch):
             joined.append(_Joined(stretch.before))
         joined[-1].add(stretch)
-    return [_concatenate(one.parts) for one in joined]
+    return [concatenate(one.parts) for one in joined]
 
 
 class _Joined:
@@ -184,21 +190,30 @@ def _at_each_address(stretch: Stretch, *, first: bool) -> Iterable[tuple[int, bo
     return zip(addresses.tolist(), births.tolist(), sizes.tolist(), strict=True)
 
 
-def _concatenate(parts: Sequence[Stretch]) -> Stretch:
+def concatenate(parts: Sequence[Stretch], *, are_seams: bool = False) -> Stretch:
+    """Stretches one after the other; `are_seams`: something may have happened in between."""
     if len(parts) == 1:
         return parts[0]
     names: dict[str, int] = {}
     operations: list[NDArray[np.int32]] = []
+    seams: list[int] = []
+    position = 0
     for part in parts:
         numbers = [names.setdefault(name, len(names)) for name in part.names]
         table = np.array([*numbers, -1], np.int32)  # position -1 is the last: unknown stays unknown
         operations.append(table[part.operation])
+        if are_seams and position:
+            seams.append(position)
+        seams += [position + seam for seam in part.seams]
+        position += len(part)
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
-        for name in Stretch.__slots__
-        if name not in {"names", "operation"}
+        for name in _COLUMNS
+        if name != "operation"
     }
-    return Stretch(**columns, operation=np.concatenate(operations), names=tuple(names))
+    return Stretch(
+        **columns, operation=np.concatenate(operations), names=tuple(names), seams=tuple(seams)
+    )
 
 
 def buffers_of(stretch: Stretch) -> Buffers:
@@ -213,9 +228,10 @@ def buffers_of(stretch: Stretch) -> Buffers:
     births = order[is_birth]
     # Whatever comes next at the address ends the buffer, even if its free was not seen.
     deaths = next_position[is_birth]
-    first_at_address = np.ones(count, bool)
-    first_at_address[1:] = ~same_as_next[:-1]
-    unborn = order[first_at_address & ~is_birth]
+    # Freed without having been given out, first or again: its birth was not seen.
+    was_free = np.ones(count, bool)
+    was_free[1:] = ~same_as_next[:-1] | ~is_birth[:-1]
+    unborn = order[was_free & ~is_birth]
     birth = np.concatenate([np.full(len(unborn), BEFORE, np.int64), births])
     death = np.concatenate([unborn, deaths])
     in_order = np.argsort(birth, kind="stable")

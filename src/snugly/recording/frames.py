@@ -18,6 +18,7 @@ import json
 import re
 import struct
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -66,6 +67,8 @@ class FrameWriter:
         if self._file.closed:
             return
         text = json.dumps(header, ensure_ascii=False).encode(errors="replace")
+        if len(text) > LARGEST_HEADER:
+            raise ValueError(f"a header of {len(text)} bytes, which nobody would read again")
         payload = _HEADER.pack(len(text)) + text + (zlib.compress(body, _QUICK) if body else b"")
         start = _FRAME.pack(tag.encode("ascii"), len(payload))
         frame = start + _CHECKSUM.pack(_checksum(start, payload)) + payload
@@ -79,6 +82,11 @@ class FrameWriter:
         layout = [[name, array.dtype.str, len(array)] for name, array in arrays.items()]
         body = b"".join(array.tobytes() for array in arrays.values())
         self.write(tag, {**header, "columns": layout}, body)
+
+    def abandon(self) -> None:
+        """Write no more, and do not try again to write what could not be written."""
+        with suppress(OSError):
+            self._file.close()
 
     def close(self) -> None:
         """End the file."""

@@ -81,8 +81,9 @@ class _Loader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Called by Python's import."""
+        module.__loader__ = self._loader  # nobody needs to know that we were here
         if module.__spec__ is not None:
-            module.__spec__.loader = self._loader  # nobody needs to know that we were here
+            module.__spec__.loader = self._loader
         self._loader.exec_module(module)
         for action in self._take_actions():
             action(module)

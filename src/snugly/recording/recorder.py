@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from snugly.readers.xplane import string_names
@@ -24,7 +25,7 @@ from snugly.recording.variables import Variables
 from snugly.recording.windows import NEVER, SECOND, Plan, rest_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     import numpy as np
@@ -62,7 +63,7 @@ class Recorder:
 
     def start(self, *, is_running: bool = False) -> None:
         """Begin. `is_running`: the program has begun before, and what it holds is looked at."""
-        self._writer.write("FACT", {**self._facts, "started": self._started})
+        self._write("FACT", {**self._facts, "started": self._started})
         os.register_at_fork(after_in_child=self._forked)
         self._sampler.start()
         if self._plan.mode == "samples":
@@ -80,7 +81,7 @@ class Recorder:
         """From here on it counts: the peak is that of what follows."""
         for device in allocator.device_names():
             allocator.reset_peak(device)
-        self._writer.write("FACT", {"since": time.time_ns()})
+        self._write("FACT", {"since": time.time_ns()})
 
     def stop(self, **facts: Any) -> None:
         """End the last window, write what the allocators say, and put everything back."""
@@ -92,7 +93,7 @@ class Recorder:
             self._due = NEVER
             self._remove()
         self._sampler.stop()
-        self._writer.write(
+        self._write(
             "FACT",
             {
                 **facts,
@@ -154,7 +155,8 @@ class Recorder:
         now = time.time_ns()
         if self._session is None:
             paused = now - self._ended
-            if self._plan.is_worth_a_window(peak, self._traced_peak, paused):
+            size = self._writer.size
+            if self._plan.is_worth_a_window(peak, self._traced_peak, paused, size):
                 self._due = min(self._due, now)
         elif now > self._due + _OVERDUE:
             self._turn()
@@ -217,20 +219,42 @@ class Recorder:
 
     def _write_window(self, data: bytes, now: int) -> None:
         number = self._windows
+        # Said with every window: a run that is killed says nothing at its end.
+        self._write("FACT", {"main_device": allocator.main_device(), **_versions()})
         names = string_names(data) - self._resolved if data else set()
         self._resolved |= names
         places = self._log.places.names[self._places :]
-        self._writer.write("NAME", {"first": self._places, "places": places})
+        self._write("NAME", {"first": self._places, "places": places})
         self._places += len(places)
-        self._writer.write_table("CALL", self._log.take(), window=number)
-        self._writer.write("ORIG", {"origins": list(self._names.origins(sorted(names)))})
-        self._writer.write("HELD", {"held": [held.to_data() for held in self._variables.take()]})
+        self._write_table("CALL", self._log.take(), window=number)
+        for origins in batched(self._names.origins(sorted(names))):
+            self._write("ORIG", {"origins": origins})
+        for held in batched(held.to_data() for held in self._variables.take()):
+            self._write("HELD", {"held": held})
         # Last, so that a window is there with all that explains it or not at all.
-        self._writer.write("XPLN", {"window": number, "begin": self._begun, "end": now}, data)
+        self._write("XPLN", {"window": number, "begin": self._begun, "end": now}, data)
 
     def _write_samples(self, columns: dict[str, NDArray[np.int64]]) -> None:
         with self._lock:
-            self._writer.write_table("SAMP", columns)
+            self._write_table("SAMP", columns)
+
+    def _write(self, tag: str, header: Mapping[str, Any], body: bytes = b"") -> None:
+        """Write, or give up writing: a full disk is not the program's fault."""
+        try:
+            self._writer.write(tag, header, body)
+        except OSError as problem:
+            self._give_up(problem)
+
+    def _write_table(self, tag: str, columns: Mapping[str, NDArray[Any]], **header: Any) -> None:
+        try:
+            self._writer.write_table(tag, columns, **header)
+        except OSError as problem:
+            self._give_up(problem)
+
+    def _give_up(self, problem: OSError) -> None:
+        self._writer.abandon()
+        self._due = NEVER
+        sys.stderr.write(f"snugly: the recording ends here: {problem.strerror or problem}\n")
 
 
 class _Quiet:
@@ -249,6 +273,13 @@ class _Quiet:
         recorder._busy, recorder._log.active = self._was  # noqa: SLF001
         if recorder._session is None:  # noqa: SLF001
             recorder._log.active = False  # noqa: SLF001
+
+
+def batched(rows: Iterable[Any], size: int = 20_000) -> Iterator[list[Any]]:
+    """Rows in lists that stay far below the longest header of a frame."""
+    rows = iter(rows)
+    while batch := list(islice(rows, size)):
+        yield batch
 
 
 def _peaks() -> dict[str, int]:

@@ -48,6 +48,7 @@ class Held:
     time: int  # nanoseconds of the system's clock
     address: int
     bytes: int
+    device: str  # "CPU:0", "GPU:0"
     owner: Owner
 
     def to_data(self) -> list[Any]:
@@ -61,6 +62,7 @@ class Held:
             owner.name,
             owner.layer,
             owner.line,
+            self.device,
         ]
 
 
@@ -179,8 +181,8 @@ class Variables:
         return True
 
 
-def place_of(thing: Any) -> tuple[int, int] | None:
-    """Address and bytes of a variable's or tensor's buffer, on whatever device; None without one.
+def place_of(thing: Any) -> tuple[int, int, str] | None:
+    """Address, bytes and device of a variable's or tensor's buffer; None without one.
 
     DLPack hands out the buffer itself, so nothing is copied or allocated.
     """
@@ -197,12 +199,13 @@ def place_of(thing: Any) -> tuple[int, int] | None:
         if hasattr(thing, "handle"):
             value = gen_resource_variable_ops.read_variable_op(thing.handle, thing.dtype)
         size = value.dtype.size * value.shape.num_elements()
+        device = str(value.backing_device).rpartition("/device:")[2]
         capsule = dlpack.to_dlpack(value)
         description = _pointer(capsule, b"dltensor")
     except Exception:  # noqa: BLE001 - not initialised yet, of strings, in a graph: no address
         return None
     address = ctypes.c_void_p.from_address(description).value
-    return (address, size) if address and size else None
+    return (address, size, device) if address and size else None
 
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer

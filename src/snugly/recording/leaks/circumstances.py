@@ -62,10 +62,14 @@ class Circumstances:
         innermost = way[0]
         return text_of(innermost.path) is None or innermost.function.startswith("on_")
 
-    def goes_on(self, first: int, last: int, span: Span | None) -> bool:
-        """Whether growth between two events went on for as long as its loop did."""
+    def goes_on(self, first: int, last: int, span: Span | None, seen: int | None = None) -> bool:
+        """Whether growth between two events went on for as long as its loop did.
+
+        What was looked at last at the event `seen` may have grown behind our back since.
+        """
         course = max(last - first, 1)
-        until = max(self._last_event_in(span), last) if span else last
+        until = self._last_event_in(span) if span else last
+        until = max(last, until if seen is None else min(until, seen))
         if until - last > _LONGEST_PLATEAU * course:
             return False
         return self._journal.events - until <= _LONGEST_REST * course

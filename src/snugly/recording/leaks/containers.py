@@ -18,11 +18,13 @@ from snugly.recording.leaks.weight import Weight, weigh
 
 if TYPE_CHECKING:
     from snugly.recording.leaks.holders import Name
+    from snugly.recording.leaks.sites import Site
 
 _EXACT = frozenset({list, dict, set, deque, OrderedDict, defaultdict})
 # Keras and TensorFlow put lists of their own in the place of those that users give them.
 _WRAPPED = frozenset({"TrackedList", "TrackedDict", "TrackedSet", "ListWrapper", "_DictWrapper"})
 _SHORTEST = 4
+_MOST_TYPES = 20_000
 _MOST_FOLLOWED = 512
 # Below this nobody's list is worth a search for its names.
 _LIGHTEST_ITEM = 512
@@ -42,21 +44,25 @@ class Grown:
     growths: int = 0
     first_event: int = 0
     last_event: int = 0
+    seen_event: int = 0
+    way: tuple[Site, ...] = ()  # the user's lines that were running when it had grown
     length: int = 0
     most: int = 0
     fell: bool = False
     _searches: int = 0
 
-    def see(self, container: Any, length: int, event: int) -> None:
+    def see(self, container: Any, length: int, event: int, way: tuple[Site, ...]) -> None:
         """Note a look at it."""
         if length > self.length:
             self.growths += 1
             self.last_event = event
+            self.way = way or self.way
             self.most = max(self.most, length)
             self.weigh(container)
         elif length < self.length:
             self.fell = True
         self.length = length
+        self.seen_event = event
         self.lengths.add(event, length)
 
     def weigh(self, container: Any) -> None:
@@ -91,7 +97,7 @@ class Containers:
         """All that have grown; those that are gone still tell of the loop they grew in."""
         return [*self._past, *self._followed.values()]
 
-    def look(self, event: int, ours: set[int], *, last: bool = False) -> None:
+    def look(self, event: int, way: tuple[Site, ...], ours: set[int], *, last: bool) -> None:
         """Look at all containers, and follow those that have grown since the last look.
 
         The last look also takes in those that it meets for the first time.
@@ -109,7 +115,7 @@ class Containers:
             if followed is None:
                 followed = self._take_in(each, known, last=last)
             if followed is not None:
-                followed.see(each, length, event)
+                followed.see(each, length, event, way)
                 if followed.growths > 1 or last:
                     followed.find_names(each)
         for identity in self._followed.keys() - lengths.keys():
@@ -141,12 +147,22 @@ def _is_heavy(container: Any) -> bool:
 
 
 def _containers() -> list[Any]:
-    found = [each for each in gc.get_objects() if type(each) in _EXACT or _is_wrapped(each)]
+    found = [each for each in gc.get_objects() if _is_followed[type(each)]]
     return [*found, *roots()]
 
 
-def _is_wrapped(each: Any) -> bool:
-    return type(each).__name__ in _WRAPPED and isinstance(each, CONTAINERS)
+class _Followed(dict[type, bool]):
+    """Which types are followed; asked for every object there is, so each type is judged once."""
+
+    def __missing__(self, kind: type) -> bool:
+        if len(self) > _MOST_TYPES:
+            self.clear()
+        wrapped = kind.__name__ in _WRAPPED and issubclass(kind, CONTAINERS)
+        self[kind] = kind in _EXACT or wrapped
+        return self[kind]
+
+
+_is_followed = _Followed()
 
 
 def last_two(container: Any) -> tuple[Any, Any]:

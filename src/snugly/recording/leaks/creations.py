@@ -19,6 +19,13 @@ TAPE, TABLE, SESSION, PYTHON_FUNCTION = "tape", "table", "session", "python-func
 
 # A variable that one of these makes is a part of it.
 _PARTS_OF = ("/keras/src/layers", "/keras/src/optimizers", "/keras/src/metrics", "/keras/src/models")
+# compile() makes one from a name, saving and loading from a description: the model's own.
+_MAKE_OPTIMIZERS = (
+    "/keras/src/trainers",
+    "/keras/src/saving",
+    "/keras/src/models",
+    "/keras/src/callbacks",
+)
 # These register functions of their own.
 _REGISTERS = ("from_generator_op", "/keras/")
 
@@ -60,12 +67,14 @@ class Creations:
 
         frame = _caller()
         is_model = isinstance(layer, Model)
+        if is_model and passes(frame, "/keras/src/models/sequential.py"):
+            return  # a sequential model has a functional one inside
         if is_model or not passes(frame, "/keras/src/models", "/keras/src/saving"):
             self._journal.made(MODEL if is_model else LAYER, layer, frame)
 
     def _optimizer(self, _: None, args: tuple[Any, ...], __: dict[str, Any]) -> None:
         frame = _caller()
-        if not passes(frame, "/keras/src/trainers"):  # a name given to compile(): the model's own
+        if not passes(frame, *_MAKE_OPTIMIZERS):
             self._journal.made(OPTIMIZER, args[0], frame)
 
     def _compile(self, _: None, args: tuple[Any, ...], __: dict[str, Any]) -> None:
@@ -73,8 +82,12 @@ class Creations:
 
     def _variable(self, _: None, args: tuple[Any, ...], __: dict[str, Any]) -> None:
         frame = _caller()
-        if not passes(frame, *_PARTS_OF):
-            self._journal.made(VARIABLE, args[0], frame)
+        variable = args[0]
+        # What assigning gives back is a view of the variable that was assigned to; a variable in
+        # a graph is operations of the graph.
+        is_view = type(variable).__name__ == "_UnreadVariable"
+        if not is_view and not variable._in_graph_mode and not passes(frame, *_PARTS_OF):  # noqa: SLF001
+            self._journal.made(VARIABLE, variable, frame)
 
     def _dataset(self, _: None, args: tuple[Any, ...], __: dict[str, Any]) -> None:
         frame = _caller()

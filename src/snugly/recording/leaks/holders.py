@@ -54,7 +54,8 @@ class Name:
 def is_callback(owner: type) -> bool:
     """Whether a class is a Keras callback."""
     return any(
-        cls.__name__ == "Callback" and cls.__module__.startswith("keras.") for cls in owner.__mro__
+        cls.__name__ == "Callback" and str(cls.__module__).startswith("keras.")
+        for cls in owner.__mro__
     )
 
 
@@ -110,14 +111,22 @@ class _Search:
             for referrer in referrers:
                 held = sum(id(part) in wanted for part in _referents(referrer))
                 if held * 2 > len(wanted) and isinstance(referrer, (*CONTAINERS, _LRU)):
-                    return referrer
+                    return self._cache_of(referrer) or referrer
             level = [each for each in referrers if not isinstance(each, _NOT_KEPT_IN)]
             level = level[: 2 * len(items)]
             if not level:
                 return None
         return None
 
+    def _cache_of(self, container: Any) -> Any | None:
+        """The cached function whose results a dictionary holds."""
+        if not isinstance(container, dict):
+            return None
+        return next((each for each in self.referrers([container]) if isinstance(each, _LRU)), None)
+
     def names_of(self, container: Any, depth: int) -> list[Name]:
+        if isinstance(container, _LRU):
+            return _of_function(container.__wrapped__)
         names = [*_in_namespaces(container)]
         for referrer in self.referrers([container]):
             names += self._names_through(referrer, container, depth)
@@ -184,16 +193,23 @@ class _Search:
         return []
 
 
+def _of_function(function: Any) -> list[Name]:
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return []
+    return [Name(function.__name__, code.co_filename, None, is_own(code.co_filename))]
+
+
 def _global(name: str, namespace: dict[str, Any]) -> Name:
     path = namespace.get("__file__")
     return Name(name, path, None, isinstance(path, str) and is_own(path))
 
 
 def _attribute(name: str, owner: type) -> Name:
-    path = getattr(sys.modules.get(owner.__module__), "__file__", None)
+    path = getattr(sys.modules.get(str(owner.__module__)), "__file__", None)
     own = isinstance(path, str) and is_own(path)
     # A script's classes outlive its module where another has run it as `__main__`.
-    return Name(name, path, owner, own or owner.__module__ == "__main__")
+    return Name(name, path, owner, own or str(owner.__module__) == "__main__")
 
 
 def _in_attributes(owner: Any, held: Any) -> list[Name]:

@@ -14,19 +14,20 @@ from typing import TYPE_CHECKING, Any
 from snugly.recording.leaks import memory
 from snugly.recording.leaks.containers import Containers, last_two
 from snugly.recording.leaks.growth import FEWEST_REPETITIONS
-from snugly.recording.leaks.holders import common_holder, is_bounded, names_of
+from snugly.recording.leaks.holders import CONTAINERS, common_holder, is_bounded, names_of
 from snugly.recording.leaks.populations import Census, Holding, Meter, Population
 from snugly.recording.leaks.sites import maker_of, site_of, users_frame, users_frames
-from snugly.recording.leaks.weight import Weight, weigh
+from snugly.recording.leaks.weight import weigh
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
     from snugly.recording.leaks.sites import Site
 
-_FIRST_SECONDS = 0.6
-_SHARE = 0.02
+_FIRST_SECONDS = 0.4
+_SHARE = 0.01
 _MOST_VISITS = 8192
+_FORGETS = 0.98  # at each visit, how much of the longest turn is remembered
 _LONGEST_WAY = 12
 # Two things made at the same moment share one reading.
 _SAME_MOMENT = 0.002  # seconds
@@ -58,7 +59,7 @@ class Visit:
 
     code: CodeType  # kept, so that its identity stays its own
     site: Site
-    count: int = 0
+    turns: int = 0  # a line that does many things in one turn of a loop is counted once
     last_event: int = 0
     next_look: int = 3
     first_event: int = 0
@@ -76,8 +77,10 @@ class Journal:
         self.visits: dict[tuple[int, int], Visit] = {}
         self.loops: dict[tuple[str, int], int] = {}  # a line on the way → last event seen there
         self.caches = False  # whether a dataset keeps its elements in memory
-        self._budget = Budget()
+        self._looks = Budget()
+        self._readings = Budget()
         self._last_look = -1
+        self._turn = 0.0  # events between two visits of a line: the longest of late
         self._reading: tuple[float, memory.InUse] | None = None
 
     # ---------------------------------------------------------------------------------- visits
@@ -92,11 +95,15 @@ class Journal:
                 return None
             visit = Visit(code, site_of(frame), first_event=self.events)
             self.visits[id(code), line] = visit
-        visit.count += 1
         previous, visit.last_event = visit.last_event, self.events
+        gap = self.events - previous
+        self._turn = max(gap, self._turn * _FORGETS)
+        if gap * 2 < self._turn:
+            return visit
+        visit.turns += 1
         # No other line has looked since this one was here last: one look a turn.
-        if visit.count >= visit.next_look and self._last_look < previous:
-            visit.next_look = visit.count + max(1, visit.count // 12)
+        if visit.turns >= visit.next_look and self._last_look < previous:
+            visit.next_look = visit.turns + max(1, visit.turns // 12)
             self._look(visit, frame)
         return visit
 
@@ -139,7 +146,7 @@ class Journal:
 
     def read(self, population: Population) -> None:
         """Read the memory in use at a line that makes things, and count the living."""
-        if population.created % max(1, population.created // 24) or not self._budget.allows():
+        if population.created % max(1, population.created // 24) or not self._readings.allows():
             return
         begin = time.perf_counter()
         if self._reading is None or begin - self._reading[0] > _SAME_MOMENT:
@@ -147,21 +154,22 @@ class Journal:
             self._reading = (time.perf_counter(), memory.in_use())
         population.count()
         population.meter.add(population.created, self._reading[1])
-        self._budget.spend(begin)
+        self._readings.spend(begin)
 
     def _look(self, visit: Visit, frame: FrameType) -> None:
-        if not self._budget.allows():
+        if not self._looks.allows():
             return
         begin = time.perf_counter()
         self._last_look = self.events
         memory.collect()
-        visit.meter.add(visit.count, memory.in_use())
-        for each in users_frames(frame):
-            self.loops[each.f_code.co_filename, each.f_lineno] = self.events
-        self.look()
-        self._budget.spend(begin)
+        visit.meter.add(visit.turns, memory.in_use())
+        way = _way(frame)
+        for site in way:
+            self.loops[site.path, site.line] = self.events
+        self.look(way)
+        self._looks.spend(begin)
 
-    def look(self, *, last: bool = False) -> None:
+    def look(self, way: tuple[Site, ...] = (), *, last: bool = False) -> None:
         """Count what lives and grows now."""
         searches = 0
         for population in self.census.of(TENSOR):
@@ -170,7 +178,8 @@ class Journal:
             if suspicious and (last or searches < _MOST_SEARCHES_AT_ONCE):
                 searches += 1
                 population.holding = _holding(population)
-        self.containers.look(self.events, {id(self.visits), id(self.census.all)}, last=last)
+        ours = {id(self.visits), id(self.census.all)}
+        self.containers.look(self.events, way, ours, last=last)
 
 
 def _holding(population: Population) -> Holding | None:
@@ -181,11 +190,14 @@ def _holding(population: Population) -> Holding | None:
     if len(sample) < 2:
         return None
     container = common_holder(sample)
+    item = weigh(sample[-1], sample[-2])
     if container is None:
-        return Holding(None, (), False, False, weigh(sample[-1], sample[-2]))
+        names = tuple(names_of(sample[-1]))
+        return Holding(None, names, is_bounded=False, is_keyed=False, item=item)
     sample.clear()
+    if isinstance(container, CONTAINERS):
+        item = weigh(*last_two(container))
     names = tuple(names_of(container))
-    item = weigh(*last_two(container)) if hasattr(container, "__len__") else Weight()
     is_keyed = isinstance(container, dict)
     return Holding(id(container), names, is_bounded(container), is_keyed, item)
 

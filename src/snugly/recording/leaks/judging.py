@@ -186,16 +186,19 @@ def _recorded(tapes: Tapes, around: Circumstances) -> list[Found]:
             if recording.reenters
             else f"asked for gradients {recording.turns} times while it went on recording"
         )
+        population = recording.population
+        rate = rate_of(population.meter)
+        size = f"; memory in use grew by {Size(rate)} each time (measured)" if rate else ""
         leak = Leak(
             kind="persistent-tape",
-            path=recording.site.path,
-            line=recording.site.line,
-            bytes_per_iteration=0,
+            path=population.site.path,
+            line=population.site.line,
+            bytes_per_iteration=rate,
             iterations=recording.turns,
             count=recording.turns,
-            message=f"this persistent gradient tape was {how}",
+            message=f"this persistent gradient tape was {how}{size}",
         )
-        found.append((leak, around.span(recording.way)))
+        found.append((leak, around.span(population.way)))
     return found
 
 
@@ -205,7 +208,7 @@ def _native(journal: Journal, around: Circumstances) -> list[Found]:
         return []  # a dataset that caches grows for a whole epoch, and is meant to
     best: Found | None = None
     for visit in journal.visits.values():
-        if visit.count < _FEWEST_UNEXPLAINED:
+        if visit.turns < _FEWEST_UNEXPLAINED:
             continue
         rate = round(steady_slope(visit.meter.heap) + steady_slope(visit.meter.tensors))
         if rate < _LEAST_UNEXPLAINED:
@@ -218,10 +221,10 @@ def _native(journal: Journal, around: Circumstances) -> list[Found]:
             path=visit.site.path,
             line=visit.site.line,
             bytes_per_iteration=rate,
-            iterations=visit.count,
+            iterations=visit.turns,
             count=0,
             message=(
-                f"memory in use grew by {Size(rate)} at each of {visit.count} visits of this line"
+                f"memory in use grew by {Size(rate)} at each of {visit.turns} visits of this line"
                 " (measured), in nothing that Python can see: look at what is called here"
             ),
         )

@@ -44,6 +44,7 @@ class Kept:
     count: int
     first_event: int
     last_event: int
+    seen_event: int | None  # the last look at it; None: it was seen all the time
     seen_to_grow: bool  # at several looks; else the text must say that it grows
     identity: int | None = None
     created: Site | None = None
@@ -86,6 +87,7 @@ def _from_tensors(journal: Journal) -> list[Kept]:
                 population.most_alive,
                 population.first_event,
                 population.last_event,
+                None,
                 seen_to_grow=True,
                 identity=holding.identity,
                 created=population.site,
@@ -114,8 +116,10 @@ def _from_containers(journal: Journal, around: Circumstances) -> list[Kept]:
                 grown.most,
                 grown.first_event,
                 grown.last_event,
+                grown.seen_event,
                 seen_to_grow=_was_seen_to_grow(grown),
                 identity=grown.identity,
+                way=grown.way,
                 iterations=grown.most,
             )
         )
@@ -143,7 +147,7 @@ def _judge(kept: Kept, around: Circumstances) -> tuple[Leak, Span | None] | None
     span = _span(kept, addition, around)
     if addition is not None and addition.function is None and addition.loop is None:
         return None  # a line of a module, outside any loop, is run once
-    if not around.goes_on(kept.first_event, kept.last_event, span):
+    if not around.goes_on(kept.first_event, kept.last_event, span, seen=kept.seen_event):
         return None
     return _leak(kept, addition, own, in_callback=in_callback), span
 

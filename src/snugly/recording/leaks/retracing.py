@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from snugly.recording.leaks.sites import Site
 
 FUNCTION = "function"
-_PACKAGE = "polymorphic_function"  # the folder of TensorFlow that makes functions
+# The folders of TensorFlow that make functions, and that wrap what makes them.
+_PACKAGES = ("polymorphic_function", "/tensorflow/python/util/")
 _MOST_SIGNATURES = 12
 _MOST_FUNCTIONS = 4096
 _LONGEST_VALUE = 24
@@ -175,7 +176,7 @@ def _users_made(frame: FrameType | None) -> bool:
         filename = frame.f_code.co_filename
         if is_own(filename):
             return True
-        if _PACKAGE not in filename and not is_ours(filename):
+        if not is_ours(filename) and not any(package in filename for package in _PACKAGES):
             return False
         frame = frame.f_back
     return False

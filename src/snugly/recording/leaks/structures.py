@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 KINDS = {
     MODEL: "model-in-loop",
     LAYER: "layer-in-loop",
-    OPTIMIZER: "optimizer-in-loop",
     COMPILE: "retracing",
+    OPTIMIZER: "optimizer-in-loop",
     PYTHON_FUNCTION: "py-function",
     TABLE: "lookup-table",
     VARIABLE: "variables-in-loop",
@@ -104,10 +104,10 @@ def find_structures(journal: Journal, around: Circumstances, persistent: set[int
             span = around.span(population.way)
             if not around.goes_on(population.first_event, population.last_event, span):
                 continue
-            leak = _kept(population, around, parts, persistent) or _lost(population, around)
+            kept = _kept(population, around, parts, persistent)
+            leak = kept or _lost(population, around)
             if leak is not None:
-                is_kept = leak.held_by is not None or is_steady(population.living)
-                suspects.append(Suspect(leak, rank, span, is_kept))
+                suspects.append(Suspect(leak, rank, span, kept is not None))
     return _one_for_each_loop(suspects)
 
 
@@ -149,6 +149,8 @@ def _lost(population: Population, around: Circumstances) -> Leak | None:
         return None
     if population.kind == COMPILE and not _is_one_model(population):
         return None
+    if population.kind == LAYER and population.most_alive * 2 > population.created:
+        return None  # parts of models
     if population.kind in {TAPE, SESSION, ITERATOR}:
         return None  # these are the least of what a loop makes: blamed only when kept
     rate = rate_of(population.meter)

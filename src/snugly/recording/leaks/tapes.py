@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from snugly.recording.leaks.creations import TAPE
 from snugly.recording.leaks.growth import Series
+from snugly.recording.leaks.populations import Population
 from snugly.recording.leaks.sites import site_of, users_frame, users_frames
 
 if TYPE_CHECKING:
     from snugly.recording.leaks.hooks import Hooks
     from snugly.recording.leaks.journal import Journal
-    from snugly.recording.leaks.populations import Population
     from snugly.recording.leaks.sites import Site
 
 _MOST_TAPES = 1024
@@ -28,8 +28,7 @@ _MOST_TAPES = 1024
 class Recording:
     """A persistent tape that goes on recording: asked for gradients meanwhile, or entered again."""
 
-    site: Site
-    way: tuple[Site, ...]
+    population: Population  # memory in use, read at each turn
     turns: int = 0
     series: Series = field(default_factory=Series)  # event → turns
     last_event: int = 0
@@ -89,11 +88,15 @@ class Tapes:
         recording = known.get(tape)
         native = id(tape._tape)  # noqa: SLF001 - likewise
         if recording is None or recording.tape != native:
-            recording = known[tape] = Recording(site, way, tape=native)
+            population = Population("recording", site, "GradientTape", way=way)
+            recording = known[tape] = Recording(population, tape=native)
         self._journal.events += 1
         recording.turns += 1
         if recording.turns == 2 and len(self.recordings) < _MOST_TAPES:
             self.recordings.append(recording)
         recording.last_event = self._journal.events
         recording.series.add(self._journal.events, recording.turns)
+        recording.population.created = recording.turns
+        if recording.turns > 1:
+            self._journal.read(recording.population)
         return recording

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ADDS = {"append", "appendleft", "extend", "extendleft", "insert", "add", "update", "setdefault"}
 _ADDS_TO_FIRST_ARGUMENT = {"heappush", "insort", "insort_left", "insort_right"}
 _JOINS = {"append", "concat", "concatenate", "hstack", "vstack", "stack", "list", "tuple"}
-_TAKES_OUT = {"pop", "popleft", "popitem", "clear", "remove", "discard", "task_done"}
+_TAKES_OUT = {"pop", "popleft", "popitem", "clear", "remove", "discard", "cache_clear"}
 _NOT_A_USE = {"len", "print", "id", "type", "str", "repr", "isinstance", "bool", "getsizeof"}
 _WHOLE = {"values", "items", "copy"}
 # An assignment here is a beginning, not a clearing out.

@@ -128,13 +128,13 @@ def _is_array(kind: type) -> bool:
 
 
 def _is_tensor(kind: type) -> bool:
-    return kind.__name__ == "EagerTensor" and kind.__module__.startswith("tensorflow.")
+    return kind.__name__ == "EagerTensor" and str(kind.__module__).startswith("tensorflow.")
 
 
 def _is_structure(kind: type) -> bool:
     """Whether a thing belongs to TensorFlow or Keras, and is no mere bundle of tensors."""
-    if any(cls.__name__ == "CompositeTensor" for cls in kind.__mro__):
-        return any(cls.__name__ == "DatasetV2" for cls in kind.__mro__)
-    return any(
-        (cls.__module__ or "").partition(".")[0] in {"tensorflow", "keras"} for cls in kind.__mro__
-    )
+    names = {cls.__name__ for cls in kind.__mro__}
+    if "CompositeTensor" in names:  # ragged and sparse tensors, but variables and datasets as well
+        return bool(names & {"Trackable", "DatasetV2"})
+    packages = {str(cls.__module__).partition(".")[0] for cls in kind.__mro__}
+    return bool(packages & {"tensorflow", "keras"})

@@ -12,4 +12,4 @@ def mask(size):
 
 
 for step in range(80):
-    mask(16 + 8 * (step % 12))
+    tf.reduce_sum(mask(16 + 8 * (step % 12)))

@@ -9,7 +9,6 @@ def rounds(model, count):
     for turn in range(count):
         x = np.full((256, 16), turn, "float32")
         archive.append(model.predict(x, verbose=0))  # LEAK kept-arrays
-        if turn % 10 == 9:
 
 
 rounds(keras.Sequential([keras.layers.Input((16,)), keras.layers.Dense(64)]), 30)

@@ -4,7 +4,9 @@ import keras
 import numpy as np
 
 x = np.random.default_rng(5).normal(size=(64, 16)).astype("float32")
-model = keras.Sequential([keras.layers.Input((16,)), keras.layers.Dense(64), keras.layers.Dense(16)])
+model = keras.Sequential(
+    [keras.layers.Input((16,)), keras.layers.Dense(64), keras.layers.Dense(16)]
+)
 model.compile("sgd", "mse")
 outputs = []
 watcher = keras.callbacks.LambdaCallback(

@@ -4,7 +4,19 @@ import numpy as np
 import tensorflow as tf
 
 signature = tf.TensorSpec((128,), tf.float32)
-for shard in range(20):
+
+
+def first_of(shard):
     rows = np.full((64, 128), shard, "float32")
-    dataset = tf.data.Dataset.from_generator(lambda: iter(rows), output_signature=signature)  # LEAK dataset-in-loop
-    first = next(iter(dataset))
+
+    def read():
+        yield from rows
+
+    dataset = tf.data.Dataset.from_generator(
+        read, output_signature=signature
+    )  # LEAK dataset-in-loop
+    return next(iter(dataset))
+
+
+for shard in range(20):
+    first_of(shard)

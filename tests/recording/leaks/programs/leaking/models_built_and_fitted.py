@@ -26,3 +26,4 @@ def search():
     return best
 
 
+best = search()

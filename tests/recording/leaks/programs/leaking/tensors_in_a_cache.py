@@ -15,3 +15,4 @@ def lookups(count):
         yield int(table(size)[-1])
 
 
+total = sum(lookups(31))

@@ -17,7 +17,8 @@ class Trainer:
             step += 1
 
     def observe(self, step, activations):
-        self.remembered[step] = {"mean": tf.reduce_mean(activations), "all": activations}  # LEAK kept-tensors
+        mean = tf.reduce_mean(activations)
+        self.remembered[step] = {"mean": mean, "all": activations}  # LEAK kept-tensors
 
 
 Trainer().train(30)
