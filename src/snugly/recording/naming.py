@@ -126,16 +126,25 @@ class Names:
         self._noted += len(lines)
 
     def _layer_of(self, graph: str, operation: str) -> _LayerLine:
-        return _innermost(self._scopes.get(graph, {}), operation) or self._layer_anywhere(operation)
+        found = _innermost(self._scopes.get(graph, {}), operation)
+        return found[1] if found is not None else self._layer_anywhere(operation)
 
     def _layer_anywhere(self, operation: str) -> _LayerLine:
-        """For operations that no graph has under this name: Grappler's, or a loop's."""
-        layers_of = (_innermost(scopes, operation) for scopes in self._scopes.values())
-        found = {layer for layer in layers_of if layer is not None}
-        if len(found) > 1:  # two layers of one name, made on different lines
-            layers = {layer for layer, _ in found}
-            return (layers.pop() if len(layers) == 1 else None), None
-        return next(iter(found), None) or self._by_name(operation)
+        """For operations that no graph has under this name: Grappler's, or a loop's.
+
+        A loop's body has scopes of its own, and two loops have the same; so the scope that is named
+        most fully counts, and where several are, what is true of all.
+        """
+        matches = [_innermost(scopes, operation) for scopes in self._scopes.values()]
+        found = [match for match in matches if match is not None]
+        if not found:
+            return self._by_name(operation)
+        longest = max(length for length, _ in found)
+        layers = {layer for length, layer in found if length == longest}
+        if len(layers) == 1:
+            return layers.pop()
+        names = {name for name, _ in layers}
+        return (names.pop() if len(names) == 1 else None), None
 
     def _by_name(self, operation: str) -> _LayerLine:
         """The innermost part that is called as a layer, less the counter of a scope used again."""
@@ -146,8 +155,8 @@ class Names:
         return None, None
 
 
-def _innermost(scopes: dict[str, _LayerLine], operation: str) -> _LayerLine | None:
-    """The innermost scope that a layer opened, and of those the most fully named."""
+def _innermost(scopes: dict[str, _LayerLine], operation: str) -> tuple[int, _LayerLine] | None:
+    """The innermost scope that a layer opened, most fully named: its length, and the layer."""
     if not scopes:
         return None
     parts = operation.split("/")
@@ -155,7 +164,7 @@ def _innermost(scopes: dict[str, _LayerLine], operation: str) -> _LayerLine | No
         for start in range(end):
             known = scopes.get("/".join(parts[start:end]))
             if known is not None:
-                return known
+                return end - start, known
     return None
 
 
