@@ -97,18 +97,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", choices=PROGRAMS)
+    parser.add_argument("--modes", nargs="+", choices=MODES[1:], default=MODES[1:])
     arguments = parser.parse_args()
-    print("program      step     " + "".join(f"{mode:>10}" for mode in MODES[1:]))
+    modes = ("none", *arguments.modes)
+    print("program      step     " + "".join(f"{mode:>10}" for mode in modes[1:]))
     for program in [arguments.only] if arguments.only else PROGRAMS:
-        fastest = dict.fromkeys(MODES, float("inf"))
+        fastest = dict.fromkeys(modes, float("inf"))
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(arguments.repeats):
-                for mode in MODES:
+                for mode in modes:
                     taken = seconds_per_step(program, mode, Path(folder))
                     fastest[mode] = min(fastest[mode], taken)
-        cost = "".join(
-            f"{(fastest[mode] / fastest['none'] - 1) * 100:+9.1f}%" for mode in MODES[1:]
-        )
+        cost = "".join(f"{(fastest[mode] / fastest['none'] - 1):+10.1%}" for mode in modes[1:])
         print(f"{program:12} {fastest['none'] * 1000:6.1f} ms {cost}", flush=True)
     print("goals: " + ", ".join(f"{mode} under {goal} %" for mode, goal in GOALS.items()))
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 INTERVAL: Final = 0.05  # seconds, at first
 MOST_AT_ONE_RATE: Final = 20_000  # samples; then half as often, so that a week fits as well
 WRITTEN_EVERY: Final = 40  # samples
+CARD_EVERY: Final = 20  # samples: NVML takes milliseconds, in which the driver does nothing else
 COLUMNS: Final = ("nanoseconds", "process", "in_use", "peak", "card")
 UNKNOWN: Final = -1
 
@@ -38,6 +39,8 @@ class Sampler:
         self._hand_on = hand_on
         self._after_each = after_each
         self._columns = {name: array("q") for name in COLUMNS}
+        self._card: int | None = None
+        self._until_card = 0
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="snugly-sampler", daemon=True)
@@ -59,7 +62,7 @@ class Sampler:
         """Read everything once; the allocator's peak, or -1."""
         device = main_device()
         info = memory_info(device)
-        card = card_bytes(int(device[4:])) if device.startswith("GPU") else None
+        card = self._read_card(device)
         figures = (
             time.time_ns(),
             resident_bytes(),
@@ -71,6 +74,15 @@ class Sampler:
             for column, figure in zip(self._columns.values(), figures, strict=True):
                 column.append(figure)
         return figures[3]
+
+    def _read_card(self, device: str) -> int | None:
+        """What the card holds, read now and then; in between, what it held."""
+        if device.startswith("GPU"):
+            if self._until_card == 0:
+                self._card = card_bytes(int(device[4:]))
+                self._until_card = CARD_EVERY
+            self._until_card -= 1
+        return self._card
 
     def _run(self) -> None:
         taken, interval = 0, INTERVAL

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from snugly.recording.leaks.sites import own_modules
-from snugly.recording.leaks.source import loop_at, text_of
+from snugly.recording.leaks.source import loop_at, loops_at, text_of
 from snugly.recording.leaks.usage import Addition, Usage
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Reading:
 
     additions: tuple[Addition, ...] = ()
     is_emptied: bool = False
-    is_used: bool = False  # as a whole, after the loop that fills it
+    is_used: bool = False  # as a whole
 
 
 class Circumstances:
@@ -51,6 +51,11 @@ class Circumstances:
         site = self.loop(way)
         lines = loop_at(site.path, site.line) if site is not None else None
         return (site.path, *lines) if site is not None and lines is not None else None
+
+    def spans(self, way: tuple[Site, ...]) -> frozenset[Span]:
+        """All loops on the way to a line."""
+        found = ((site.path, *loops) for site in way for loops in loops_at(site.path, site.line))
+        return frozenset(found)
 
     def repeats(self, way: tuple[Site, ...]) -> bool:
         """Whether a line lies in a loop, or may be called from one that is not the user's.

@@ -67,8 +67,9 @@ class Creations:
 
         frame = _caller()
         is_model = isinstance(layer, Model)
-        if is_model and passes(frame, "/keras/src/models/sequential.py"):
-            return  # a sequential model has a functional one inside
+        is_inside = type(layer).__name__ == "Functional"
+        if is_inside and passes(frame, "/keras/src/models/sequential.py"):
+            return  # every sequential model has a functional one inside
         if is_model or not passes(frame, "/keras/src/models", "/keras/src/saving"):
             self._journal.made(MODEL if is_model else LAYER, layer, frame)
 

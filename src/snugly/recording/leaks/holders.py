@@ -23,6 +23,7 @@ CONTAINERS = (list, dict, set, deque)
 _DEEPEST = 4
 _MOST_REFERRERS = 40
 _LRU = functools._lru_cache_wrapper  # noqa: SLF001 - the type has no public name
+_SEVERAL = 3
 _NOT_KEPT_IN = (types.FrameType, types.FunctionType, types.ModuleType, type)
 
 
@@ -68,6 +69,16 @@ def is_bounded(container: Any) -> bool:
     return False
 
 
+def has_fixed_places(holder: Any) -> bool:
+    """Whether what is held has a name of its own each: attributes of an object, not of a list."""
+    if not isinstance(holder, (*CONTAINERS, _LRU)):
+        return True
+    if not isinstance(holder, dict):
+        return False
+    owners = _Search().referrers([holder])
+    return any(getattr(owner, "__dict__", None) is holder for owner in owners)
+
+
 def common_holder(items: list[Any]) -> Any | None:
     """The container that holds most of these, directly or as parts of its items."""
     return _Search().common_holder(items)
@@ -110,13 +121,20 @@ class _Search:
             wanted = {id(item) for item in level}
             for referrer in referrers:
                 held = sum(id(part) in wanted for part in _referents(referrer))
-                if held * 2 > len(wanted) and isinstance(referrer, (*CONTAINERS, _LRU)):
+                if held * 2 > len(wanted) and self._is_holder(referrer, held):
                     return self._cache_of(referrer) or referrer
             level = [each for each in referrers if not isinstance(each, _NOT_KEPT_IN)]
             level = level[: 2 * len(items)]
             if not level:
                 return None
         return None
+
+    @staticmethod
+    def _is_holder(referrer: Any, held: int) -> bool:
+        """A container, or an object that has several of them as attributes."""
+        if isinstance(referrer, (*CONTAINERS, _LRU)):
+            return True
+        return held >= _SEVERAL and not isinstance(referrer, (*_NOT_KEPT_IN, tuple))
 
     def _cache_of(self, container: Any) -> Any | None:
         """The cached function whose results a dictionary holds."""
@@ -214,10 +232,11 @@ def _attribute(name: str, owner: type) -> Name:
 
 def _in_attributes(owner: Any, held: Any) -> list[Name]:
     state = getattr(owner, "__dict__", None)
-    if not isinstance(state, dict):
-        return []
-    names = [key for key, value in [*state.items()] if value is held]
-    return [_attribute(name, type(owner)) for name in names]
+    if isinstance(state, dict):
+        names = [key for key, value in [*state.items()] if value is held]
+        return [_attribute(name, type(owner)) for name in names]
+    slots = [name for cls in type(owner).__mro__ for name in vars(cls).get("__slots__", ())]
+    return [_attribute(name, type(owner)) for name in slots if getattr(owner, name, None) is held]
 
 
 def _in_locals(frame: types.FrameType | None, held: Any) -> list[Name]:

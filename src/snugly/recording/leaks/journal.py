@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 from snugly.recording.leaks import memory
 from snugly.recording.leaks.containers import Containers, last_two
 from snugly.recording.leaks.growth import FEWEST_REPETITIONS
-from snugly.recording.leaks.holders import CONTAINERS, common_holder, is_bounded, names_of
+from snugly.recording.leaks.holders import (
+    CONTAINERS,
+    common_holder,
+    has_fixed_places,
+    is_bounded,
+    names_of,
+)
 from snugly.recording.leaks.populations import Census, Holding, Meter, Population
 from snugly.recording.leaks.sites import maker_of, site_of, users_frame, users_frames
 from snugly.recording.leaks.weight import weigh
@@ -192,9 +198,12 @@ def _holding(population: Population) -> Holding | None:
     container = common_holder(sample)
     item = weigh(sample[-1], sample[-2])
     if container is None:
-        names = tuple(names_of(sample[-1]))
+        # The newest may be on its way to somewhere; the older ones have arrived.
+        names = tuple(names_of(sample[0])) or tuple(names_of(sample[1]))
         return Holding(None, names, is_bounded=False, is_keyed=False, item=item)
     sample.clear()
+    if has_fixed_places(container):
+        return Holding(None, (), is_bounded=True, is_keyed=False, item=item)
     if isinstance(container, CONTAINERS):
         item = weigh(*last_two(container))
     names = tuple(names_of(container))

@@ -26,7 +26,8 @@ _LEAST_UNEXPLAINED = 256 * 1024
 _FEWEST_UNEXPLAINED = 16
 _MOST_VALUES_SHOWN = 3
 
-Found = tuple[Leak, "Span | None"]
+Found = tuple[Leak, "frozenset[Span]"]
+"""A leak, and the loops around it."""
 
 
 def judge(journal: Journal, retracings: Retracings, graphs: Graphs, tapes: Tapes) -> list[Leak]:
@@ -38,7 +39,7 @@ def judge(journal: Journal, retracings: Retracings, graphs: Graphs, tapes: Tapes
         *_grown_graphs(graphs, around),
         *_recorded(tapes, around),
         *find_kept(journal, around),
-        *((each.leak, each.span) for each in structures if each.is_kept),
+        *((each.leak, each.spans) for each in structures if each.is_kept),
     ]
     certain += _made_anew(journal, retracings, around, certain)
     leaks = certain + _unexplained([s for s in structures if not s.is_kept], certain)
@@ -61,10 +62,12 @@ def _unexplained(lost: list[Suspect], certain: list[Found]) -> list[Found]:
     found: list[Found] = []
     for suspect in lost:
         explained = sum(
-            leak.bytes_per_iteration for leak, span in certain if span == suspect.span or not span
+            leak.bytes_per_iteration
+            for leak, spans in certain
+            if not spans or spans & suspect.spans
         )
         if suspect.leak.bytes_per_iteration > 2 * explained + LEAST_RATE:
-            found.append((suspect.leak, suspect.span))
+            found.append((suspect.leak, suspect.spans))
     return found
 
 
@@ -94,7 +97,7 @@ def _retraced(retracings: Retracings, around: Circumstances) -> list[Found]:
             count=count,
             message=message,
         )
-        found.append((leak, around.span(population.way)))
+        found.append((leak, around.spans(population.way)))
     return found
 
 
@@ -114,13 +117,15 @@ def _made_anew(
     journal: Journal, retracings: Retracings, around: Circumstances, certain: list[Found]
 ) -> list[Found]:
     """Functions that are made and traced in every turn of a loop, and then dropped."""
-    explained = {span for leak, span in certain if leak.kind in {"model-in-loop", "retracing"}}
+    explained = [spans for leak, spans in certain if leak.kind in {"model-in-loop", "retracing"}]
     found: list[Found] = []
     for population in journal.census.of(FUNCTION):
         key = (population.kind, population.site, population.type_name)
         traced = retracings.traced_by[key]
-        span = around.span(population.way)
-        if min(population.created, traced) < _FEWEST_NEW_FUNCTIONS or span in explained:
+        span, spans = around.span(population.way), around.spans(population.way)
+        if min(population.created, traced) < _FEWEST_NEW_FUNCTIONS:
+            continue
+        if any(spans & others for others in explained):
             continue
         if not around.repeats(population.way):
             continue
@@ -140,7 +145,7 @@ def _made_anew(
                 f" times: each is another function to TensorFlow; memory in use {size}"
             ),
         )
-        found.append((leak, span))
+        found.append((leak, spans))
     return found
 
 
@@ -172,7 +177,7 @@ def _grown_graphs(graphs: Graphs, around: Circumstances) -> list[Found]:
                 f" {growth.runs} runs of its session{size}"
             ),
         )
-        found.append((leak, around.span(population.way)))
+        found.append((leak, around.spans(population.way)))
     return found
 
 
@@ -198,7 +203,7 @@ def _recorded(tapes: Tapes, around: Circumstances) -> list[Found]:
             count=recording.turns,
             message=f"this persistent gradient tape was {how}{size}",
         )
-        found.append((leak, around.span(population.way)))
+        found.append((leak, around.spans(population.way)))
     return found
 
 
@@ -229,5 +234,5 @@ def _native(journal: Journal, around: Circumstances) -> list[Found]:
             ),
         )
         if best is None or rate > best[0].bytes_per_iteration:
-            best = (leak, span)
+            best = (leak, around.spans((visit.site,)))
     return [best] if best is not None else []

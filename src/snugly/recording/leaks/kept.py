@@ -1,7 +1,7 @@
 """Kept: tensors, arrays and other data that a program puts aside and never lets go.
 
 What a program collects in order to use it is not a leak, however long the list: a container that
-is read as a whole after its loop, that things are taken out of, or that has a limit, is passed
+is read as a whole anywhere, that things are taken out of, or that has a limit, is passed
 over. So is what is small; a list of floats may be as long as it likes.
 """
 
@@ -31,7 +31,7 @@ A thousand iterations are 16 MiB."""
 LEAST_IN_CALLBACK = 1024
 """The same for a Keras callback, whose logs take 200 to 500 bytes an epoch."""
 LEAST_USED = 1024 * 1024
-"""The same where the program reads the whole of it afterwards: it is wanted, but it is large."""
+"""The same where the program reads the whole of it: it is wanted, but it is large."""
 
 
 @dataclass(slots=True)
@@ -53,10 +53,10 @@ class Kept:
     reading: Reading | None = field(default=None)
 
 
-def find_kept(journal: Journal, around: Circumstances) -> list[tuple[Leak, Span | None]]:
+def find_kept(journal: Journal, around: Circumstances) -> list[tuple[Leak, frozenset[Span]]]:
     """Everything that is put aside and never let go, one leak a line."""
-    suspects = [*_from_tensors(journal), *_from_containers(journal, around)]
-    found: dict[tuple[str, int], tuple[Leak, Span | None]] = {}
+    suspects = [*_from_tensors(journal), *_from_containers(journal)]
+    found: dict[tuple[str, int], tuple[Leak, frozenset[Span]]] = {}
     explained: set[int] = set()
     for kept in suspects:
         if kept.identity is not None and kept.identity in explained:
@@ -99,14 +99,15 @@ def _from_tensors(journal: Journal) -> list[Kept]:
     return sorted(suspects, key=lambda kept: -kept.item.bytes)
 
 
-def _from_containers(journal: Journal, around: Circumstances) -> list[Kept]:
+def _from_containers(journal: Journal) -> list[Kept]:
     suspects = []
+    successors = _successors(journal.containers.grown)
     for grown in journal.containers.grown:
         if grown.is_bounded or grown.most < FEWEST_REPETITIONS or not grown.names:
             continue
         if grown.item.structures and not grown.item.tensor_count and not grown.item.arrays:
             continue  # models, variables, datasets are judged where they are made
-        if deepest_fall(grown.lengths.points) > grown.most // 4:
+        if deepest_fall(grown.lengths.points) > grown.most // 4 or id(grown) in successors:
             continue  # a sawtooth
         suspects.append(
             Kept(
@@ -123,8 +124,22 @@ def _from_containers(journal: Journal, around: Circumstances) -> list[Kept]:
                 iterations=grown.most,
             )
         )
-    del around
     return suspects
+
+
+def _successors(all_grown: list[Grown]) -> set[int]:
+    """Containers of one name that follow one another: each begins anew what the last one was."""
+    by_name: dict[Name, list[Grown]] = {}
+    for grown in all_grown:
+        for name in grown.names:
+            by_name.setdefault(name, []).append(grown)
+    found: set[int] = set()
+    for same in by_name.values():
+        same.sort(key=lambda grown: grown.first_event)
+        for one, next_one in zip(same, same[1:], strict=False):
+            if next_one.first_event >= one.last_event:
+                found |= {id(one), id(next_one)}
+    return found
 
 
 def _was_seen_to_grow(grown: Grown) -> bool:
@@ -133,9 +148,11 @@ def _was_seen_to_grow(grown: Grown) -> bool:
     return grown.growths > 2 and is_steady(course, fewest=FEWEST_REPETITIONS // 2)
 
 
-def _judge(kept: Kept, around: Circumstances) -> tuple[Leak, Span | None] | None:
+def _judge(kept: Kept, around: Circumstances) -> tuple[Leak, frozenset[Span]] | None:
     own = [name for name in kept.names if name.is_own]
-    reading = around.read(kept.names, keyed=kept.keyed)
+    # What hangs together one by one, a chain for instance, is in no container to read about.
+    names = kept.names if kept.identity is not None else ()
+    reading = around.read(names, keyed=kept.keyed)
     if reading.is_emptied or (not own and not reading.additions):
         return None
     addition = _addition(kept, reading)
@@ -149,7 +166,8 @@ def _judge(kept: Kept, around: Circumstances) -> tuple[Leak, Span | None] | None
         return None  # a line of a module, outside any loop, is run once
     if not around.goes_on(kept.first_event, kept.last_event, span, seen=kept.seen_event):
         return None
-    return _leak(kept, addition, own, in_callback=in_callback), span
+    spans = around.spans(kept.way) | ({span} if span is not None else set())
+    return _leak(kept, addition, own, in_callback=in_callback), spans
 
 
 def _least(kept: Kept, reading: Reading, *, in_callback: bool) -> int:

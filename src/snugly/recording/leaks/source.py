@@ -70,28 +70,36 @@ def first_line(function: ast.AST) -> int:
     return min([getattr(function, "lineno", 0), *(each.lineno for each in decorators)])
 
 
-def loop_at(path: str, line: int) -> tuple[int, int] | None:
-    """The first and last line of the innermost loop whose body holds a line."""
+def loops_at(path: str, line: int) -> list[tuple[int, int]]:
+    """The first and last lines of the loops whose bodies hold a line, innermost first."""
     text = text_of(path)
     if text is None:
-        return None
-    best: ast.stmt | None = None
-    for node in ast.walk(text.tree):
-        if isinstance(node, LOOPS) and node.body[0].lineno <= line <= (node.end_lineno or 0):
-            inner = best is None or node.lineno >= best.lineno
-            best = node if inner else best
-    if best is None or _crosses_function(text, best, line):
-        return None
-    return best.lineno, best.end_lineno or best.lineno
+        return []
+    loops = [
+        node
+        for node in ast.walk(text.tree)
+        if isinstance(node, LOOPS) and node.body[0].lineno <= line <= (node.end_lineno or 0)
+    ]
+    spans = [
+        (node.lineno, node.end_lineno or node.lineno)
+        for node in loops
+        if not _is_behind_function(node, line)
+    ]
+    return sorted(spans, reverse=True)
 
 
-def _crosses_function(text: Text, loop: ast.AST, line: int) -> bool:
+def loop_at(path: str, line: int) -> tuple[int, int] | None:
+    """The innermost of them."""
+    return next(iter(loops_at(path, line)), None)
+
+
+def _is_behind_function(loop: ast.AST, line: int) -> bool:
     """Whether a function that is defined in the loop holds the line: then the loop may be over."""
     return any(
         isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and node.body[0].lineno <= line <= (node.end_lineno or 0)
         for node in ast.walk(loop)
-    ) and bool(text)
+    )
 
 
 def statement_at(path: str, line: int) -> tuple[int, int] | None:

@@ -84,7 +84,7 @@ class Suspect:
 
     leak: Leak
     rank: int
-    span: Span | None
+    spans: frozenset[Span]  # the loops around it
     is_kept: bool
 
 
@@ -107,7 +107,8 @@ def find_structures(journal: Journal, around: Circumstances, persistent: set[int
             kept = _kept(population, around, parts, persistent)
             leak = kept or _lost(population, around)
             if leak is not None:
-                suspects.append(Suspect(leak, rank, span, kept is not None))
+                spans = around.spans(population.way)
+                suspects.append(Suspect(leak, rank, spans, kept is not None))
     return _one_for_each_loop(suspects)
 
 
@@ -213,7 +214,7 @@ def _one_for_each_loop(suspects: list[Suspect]) -> list[Suspect]:
     """Of what one loop makes, the first explains the rest: a model brings its optimizer along."""
     chosen: list[Suspect] = []
     for suspect in sorted(suspects, key=lambda each: (not each.is_kept, each.rank)):
-        same = [each for each in chosen if each.span == suspect.span and suspect.span is not None]
+        same = [each for each in chosen if each.spans & suspect.spans]
         explained = any(
             not suspect.is_kept or suspect.leak.kind in _BRINGS.get(each.leak.kind, ())
             for each in same

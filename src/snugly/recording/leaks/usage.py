@@ -57,13 +57,8 @@ class Usage:
         return any(self._removes(use) for use in self._uses)
 
     def is_used(self) -> bool:
-        """Whether the whole of it is made use of after the loop that fills it."""
-        loops = [each.loop for each in self.additions() if each.loop is not None]
-        return any(
-            self._consumes(use)
-            and not any(begin <= getattr(use, "lineno", 0) <= end for begin, end in loops)
-            for use in self._uses
-        )
+        """Whether the program makes use of the whole of it anywhere."""
+        return any(self._consumes(use) for use in self._uses)
 
     # ------------------------------------------------------------------------ what a name means
 
@@ -192,6 +187,8 @@ class Usage:
 
     def _consumes(self, use: ast.AST) -> bool:
         parent = self.text.parents.get(use)
+        if self._is_rejoined(use):
+            return False
         if isinstance(parent, ast.Starred):
             return True
         if isinstance(parent, (ast.For, ast.comprehension)):
@@ -203,6 +200,13 @@ class Usage:
             grown_there = any(called == getattr(scope, "name", "") for _, scope in self._aliases)
             return called not in _NOT_A_USE | _ADDS_TO_FIRST_ARGUMENT and not grown_there
         return isinstance(parent, ast.Attribute) and parent.attr in _WHOLE
+
+    def _is_rejoined(self, use: ast.AST) -> bool:
+        """Whether it is only read in order to become itself, with something added."""
+        around = next((e for e in self.text.above(use) if isinstance(e, ast.stmt)), None)
+        return isinstance(around, ast.Assign) and any(
+            self._means(target) and self._joins(around.value) for target in around.targets
+        )
 
     def _addition(self, node: ast.AST) -> Addition:
         function, loop = self.text.function(node), self.text.loop(node)

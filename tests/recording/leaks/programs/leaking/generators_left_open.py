@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from_generator = tf.data.Dataset.from_generator
 signature = tf.TensorSpec((128,), tf.float32)
 
 
@@ -12,9 +13,7 @@ def first_of(shard):
     def read():
         yield from rows
 
-    dataset = tf.data.Dataset.from_generator(
-        read, output_signature=signature
-    )  # LEAK dataset-in-loop
+    dataset = from_generator(read, output_signature=signature)  # LEAK dataset-in-loop
     return next(iter(dataset))
 
 
