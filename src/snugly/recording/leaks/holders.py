@@ -80,7 +80,7 @@ def has_fixed_places(holder: Any) -> bool:
 
 
 def common_holder(items: list[Any]) -> Any | None:
-    """The container that holds most of these, directly or as parts of its items."""
+    """The container that holds several of these, directly or as parts of its items."""
     return _Search().common_holder(items)
 
 
@@ -119,10 +119,13 @@ class _Search:
         for _ in range(_DEEPEST):
             referrers = self.referrers(level)
             wanted = {id(item) for item in level}
+            best, most = None, min(_SEVERAL, len(wanted)) - 1
             for referrer in referrers:
                 held = sum(id(part) in wanted for part in _referents(referrer))
-                if held * 2 > len(wanted) and self._is_holder(referrer, held):
-                    return self._cache_of(referrer) or referrer
+                if held > most and self._is_holder(referrer, held):
+                    best, most = referrer, held
+            if best is not None:
+                return self._cache_of(best) or best
             level = [each for each in referrers if not isinstance(each, _NOT_KEPT_IN)]
             level = level[: 2 * len(items)]
             if not level:

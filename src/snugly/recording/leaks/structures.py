@@ -148,10 +148,10 @@ def _lost(population: Population, around: Circumstances) -> Leak | None:
     """Made and freed, and yet the memory in use grows."""
     if population.created < _FEWEST_THAT_DIED or population.kind == FUNCTION:
         return None
+    if population.kind != COMPILE and population.most_alive * 2 > population.created:
+        return None  # alive, and excused
     if population.kind == COMPILE and not _is_one_model(population):
         return None
-    if population.kind == LAYER and population.most_alive * 2 > population.created:
-        return None  # parts of models
     if population.kind in {TAPE, SESSION, ITERATOR}:
         return None  # these are the least of what a loop makes: blamed only when kept
     rate = rate_of(population.meter)
