@@ -128,11 +128,17 @@ def choose_allocator(trace: Trace, device: str | None) -> int | None:
 
 
 def _clock_offset(trace: Trace) -> int:
-    for mark in trace.marks:
-        stated = str(mark.stats.get("t", ""))
-        if mark.name == CLOCK_MARK and stated.isdecimal():
-            return int(stated) - int(mark.time_ns)
-    return 0
+    """What to add to the trace's times.
+
+    A mark states the time before it was made. If the process had to wait in between, it states too
+    early a time, so the latest that any of them states is the nearest to the truth.
+    """
+    stated = [
+        int(text) - int(mark.time_ns)
+        for mark in trace.marks
+        if mark.name == CLOCK_MARK and (text := str(mark.stats.get("t", ""))).isdecimal()
+    ]
+    return max(stated, default=0)
 
 
 def join(stretches: Iterable[Stretch]) -> list[Stretch]:
