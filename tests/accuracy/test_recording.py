@@ -4,7 +4,6 @@
 """
 
 import pytest
-
 from tests.accuracy.recording import record_program
 
 pytestmark = pytest.mark.tensorflow

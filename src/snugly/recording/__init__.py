@@ -6,7 +6,10 @@ loaded when it is first asked for.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from snugly.recording import leaks
 
 __all__ = ["leaks"]
 

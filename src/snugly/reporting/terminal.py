@@ -37,8 +37,7 @@ def _print(drawing: RenderableType, console: Console, stream: TextIO) -> None:
         return
     with console.capture() as capture:
         console.print(drawing)
-    for line in capture.get().splitlines():
-        stream.write(f"{line.rstrip()}\n")
+    stream.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
 def make_console(*, aside: bool = False) -> Console:

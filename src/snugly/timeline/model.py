@@ -28,7 +28,7 @@ class Span:
     operation: str
     birth: int
     death: int
-    origin: Origin = Origin()
+    origin: Origin = Origin()  # noqa: RUF009 - it cannot change
     allocated: int = 0  # bytes of the chunk it lies in; 0 where no allocator was asked
 
 

@@ -1,4 +1,4 @@
-"""Leaks: the kind and the line of what grows in a TensorFlow program, and silence where none does."""
+"""Leaks: the kind and the line of what grows in a TensorFlow program, else silence."""
 
 from snugly.recording.leaks.leak import Leak, leaks_data
 from snugly.recording.leaks.watching import LeakWatch, watch

@@ -18,7 +18,12 @@ VARIABLE, DATASET, ITERATOR = "variable", "dataset", "iterator"
 TAPE, TABLE, SESSION, PYTHON_FUNCTION = "tape", "table", "session", "python-function"
 
 # A variable that one of these makes is a part of it.
-_PARTS_OF = ("/keras/src/layers", "/keras/src/optimizers", "/keras/src/metrics", "/keras/src/models")
+_PARTS_OF = (
+    "/keras/src/layers",
+    "/keras/src/optimizers",
+    "/keras/src/metrics",
+    "/keras/src/models",
+)
 # compile() makes one from a name, saving and loading from a description: the model's own.
 _MAKE_OPTIMIZERS = (
     "/keras/src/trainers",

@@ -93,7 +93,7 @@ class Graphs:
         population.first_event = population.first_event or self._journal.events
         population.created += 1
         additions.series.add(growth.runs, population.created)
-        if population.created > 2:
+        if population.created > 2:  # noqa: PLR2004 - once more than twice
             self._journal.read(population)
 
     def _ran(self, _: Any, args: tuple[Any, ...], __: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 
 FEWEST_REPETITIONS = 8
@@ -55,7 +56,7 @@ class Series:
 def is_steady(series: Series, *, fewest: float = FEWEST_REPETITIONS) -> bool:
     """Whether a curve rises through its middle and last third, by `fewest` or more in all."""
     points = series.points
-    if len(points) < 4:  # two thirds cannot be told apart with less
+    if len(points) < 4:  # noqa: PLR2004 - two thirds cannot be told apart with less
         return False
     (begin, low), (end, high) = points[0], points[-1]
     rise = high - low
@@ -79,7 +80,7 @@ def deepest_fall(points: list[tuple[int, int]]) -> int:
 
 def largest_step(points: list[tuple[int, int]]) -> int:
     """The largest rise between two neighbouring points."""
-    return max((b[1] - a[1] for a, b in zip(points, points[1:], strict=False)), default=0)
+    return max((b[1] - a[1] for a, b in pairwise(points)), default=0)
 
 
 def slope(series: Series) -> float:
@@ -101,7 +102,7 @@ def steady_slope(series: Series) -> float:
     """
     points = series.points[len(series.points) // 4 :]
     rest = Series(list(points))
-    if len(points) < 4 or points[-1][1] <= points[0][1]:
+    if len(points) < 4 or points[-1][1] <= points[0][1]:  # noqa: PLR2004 - as above
         return 0.0
     rise = points[-1][1] - points[0][1]
     if not is_steady(rest, fewest=2) or largest_step(points) > _LARGEST_STEP * rise:

@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from snugly.recording.leaks.sites import is_own, is_ours, own_modules, users_frames
+from snugly.recording.leaks.sites import is_ours, is_own, own_modules, users_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -153,7 +153,9 @@ class _Search:
             names += self._names_through(referrer, container, depth)
         return names
 
-    def _names_through(self, referrer: Any, held: Any, depth: int) -> list[Name]:
+    def _names_through(  # noqa: PLR0911 - one for each kind of thing that refers
+        self, referrer: Any, held: Any, depth: int
+    ) -> list[Name]:
         if isinstance(referrer, types.FrameType):
             return _in_locals(referrer, held)
         if isinstance(referrer, types.GeneratorType):

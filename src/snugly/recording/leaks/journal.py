@@ -143,7 +143,7 @@ class Journal:
         population.through = through
         if not population.way:
             population.way = _way(frame, site)
-        if population.created >= 2:
+        if population.created >= 2:  # noqa: PLR2004 - one is no loop
             self.read(population)
         population.add(thing, self.events)
         return population
@@ -193,7 +193,7 @@ def _holding(population: Population) -> Holding | None:
     step = max(1, len(alive) // _SAMPLED)
     sample = alive[::step][:_SAMPLED]
     del alive
-    if len(sample) < 2:
+    if len(sample) < 2:  # noqa: PLR2004 - one has nothing in common
         return None
     container = common_holder(sample)
     item = weigh(sample[-1], sample[-2])
@@ -214,7 +214,7 @@ def _holding(population: Population) -> Holding | None:
 def _way(frame: FrameType | None, site: Site | None = None) -> tuple[Site, ...]:
     """The user's lines from a site outwards."""
     sites = [site_of(each) for each in users_frames(frame)]
-    if site in sites:
+    if site is not None and site in sites:
         sites = sites[sites.index(site) :]
     return tuple(sites[:_LONGEST_WAY])
 

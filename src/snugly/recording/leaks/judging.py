@@ -108,7 +108,9 @@ def changed(traces: Traces) -> str:
     for name in names:
         values = list(dict.fromkeys(each.get(name, "absent") for each in traces.signatures))
         if len(values) > 1:
-            shown = [*values[:_MOST_VALUES_SHOWN], "…"] if len(values) > 3 else values
+            shown = (
+                [*values[:_MOST_VALUES_SHOWN], "…"] if len(values) > _MOST_VALUES_SHOWN else values
+            )
             parts.append(f"{name} was {', '.join(shown)}")
     return "; ".join(parts) or "none of its arguments changed, so something around it did"
 

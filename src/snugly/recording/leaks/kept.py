@@ -8,6 +8,7 @@ over. So is what is small; a list of floats may be as long as it likes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,7 +137,7 @@ def _successors(all_grown: list[Grown]) -> set[int]:
     found: set[int] = set()
     for same in by_name.values():
         same.sort(key=lambda grown: grown.first_event)
-        for one, next_one in zip(same, same[1:], strict=False):
+        for one, next_one in pairwise(same):
             if next_one.first_event >= one.last_event:
                 found |= {id(one), id(next_one)}
     return found
@@ -145,7 +146,8 @@ def _successors(all_grown: list[Grown]) -> set[int]:
 def _was_seen_to_grow(grown: Grown) -> bool:
     """Whether its length rose steadily up to the last time that it rose at all."""
     course = Series([point for point in grown.lengths.points if point[0] <= grown.last_event])
-    return grown.growths > 2 and is_steady(course, fewest=FEWEST_REPETITIONS // 2)
+    more_than_twice = grown.growths > 2  # noqa: PLR2004
+    return more_than_twice and is_steady(course, fewest=FEWEST_REPETITIONS // 2)
 
 
 def _judge(kept: Kept, around: Circumstances) -> tuple[Leak, frozenset[Span]] | None:

@@ -23,7 +23,7 @@ _LOOK_AT_EACH_OF_THE_FIRST = 20_000
 _THEN_ONE_IN = 16
 
 
-def watch_operations(hooks: Hooks, journal: Journal) -> None:
+def watch_operations(hooks: Hooks, journal: Journal) -> None:  # noqa: C901 - one hook a way in
     """Note where eager tensors are made."""
     from tensorflow.python import pywrap_tfe
     from tensorflow.python.framework import constant_op

@@ -144,7 +144,9 @@ def _kept(
     return _leak(kind, population, around, rate, message, name)
 
 
-def _lost(population: Population, around: Circumstances) -> Leak | None:
+def _lost(  # noqa: PLR0911 - one for each reason not to say it
+    population: Population, around: Circumstances
+) -> Leak | None:
     """Made and freed, and yet the memory in use grows."""
     if population.created < _FEWEST_THAT_DIED or population.kind == FUNCTION:
         return None
@@ -171,7 +173,7 @@ def _lost(population: Population, around: Circumstances) -> Leak | None:
     return _leak(KINDS[population.kind], population, around, rate, message, None)
 
 
-def _leak(
+def _leak(  # noqa: PLR0913, PLR0917 - what a leak is made of
     kind: str,
     population: Population,
     around: Circumstances,

@@ -92,7 +92,7 @@ class Tapes:
             recording = known[tape] = Recording(population, tape=native)
         self._journal.events += 1
         recording.turns += 1
-        if recording.turns == 2 and len(self.recordings) < _MOST_TAPES:
+        if recording.turns == 2 and len(self.recordings) < _MOST_TAPES:  # noqa: PLR2004
             self.recordings.append(recording)
         recording.last_event = self._journal.events
         recording.series.add(self._journal.events, recording.turns)

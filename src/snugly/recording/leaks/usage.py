@@ -91,7 +91,9 @@ class Usage:
     def _follow(self) -> None:
         """Other names for it: `alias = self.name`, and parameters of functions it is given to."""
         functions = {
-            node.name: node for node in ast.walk(self.text.tree) if isinstance(node, ast.FunctionDef)
+            node.name: node
+            for node in ast.walk(self.text.tree)
+            if isinstance(node, ast.FunctionDef)
         }
         for use in self._uses:
             parent = self.text.parents.get(use)
@@ -104,7 +106,7 @@ class Usage:
                 function = functions.get(_called(call))
                 if function is not None and parent.arg is not None:
                     self._aliases.add((parent.arg, function))
-            elif isinstance(parent, ast.Call) and use in parent.args:
+            elif isinstance(parent, ast.Call) and isinstance(use, ast.expr) and use in parent.args:
                 function = functions.get(_called(parent))
                 if function is not None:
                     parameter = _parameter(function, parent.args.index(use), parent)

@@ -61,7 +61,7 @@ class LeakWatch:
 
     @property
     def hoarded(self) -> int:
-        """Bytes that the allocator had kept for later when the watch stopped: no leak (measured)."""
+        """Bytes that the allocator had kept for later at the end: no leak (measured)."""
         return self._hoarded
 
     @property
@@ -138,5 +138,3 @@ class LeakWatch:
 def watch() -> LeakWatch:
     """A watch for a `with` block, or to be started and stopped by hand."""
     return LeakWatch()
-
-

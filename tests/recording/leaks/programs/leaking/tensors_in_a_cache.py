@@ -5,7 +5,7 @@ import functools
 import tensorflow as tf
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def table(size):
     return tf.range(size * 100)  # LEAK kept-tensors
 
