@@ -17,7 +17,7 @@ LONGEST: Final = 10 * SECOND  # early has lost little, and one that lives is rar
 MOST_EVENTS: Final = 100_000  # in a window: about 40 MB inside TensorFlow
 BEGINNING: Final = 30 * SECOND  # is traced without a pause
 SHORTEST_PAUSE: Final = 10 * SECOND
-FREE_WINDOWS: Final = 3  # are traced one after the other, whatever they cost
+FREE_WINDOWS: Final = 6  # are traced one after the other, whatever they cost: half a minute
 MOST_COST: Final = 0.1  # of the time, for reading the profiler out at the end of a window
 NEVER: Final = 1 << 62
 

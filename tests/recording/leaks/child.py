@@ -40,5 +40,6 @@ def run(program: str) -> dict[str, object]:
 if __name__ == "__main__":
     answers = os.dup(1)
     os.dup2(2, 1)  # what programs print is not an answer
-    for each in sys.argv[1:]:
-        os.write(answers, (json.dumps(run(each)) + "\n").encode())
+    # Without a loop of ours: it would be taken for one of the program's.
+    programs = iter(sys.argv[1:])
+    list(map(lambda each: os.write(answers, f"{json.dumps(run(each))}\n".encode()), programs))

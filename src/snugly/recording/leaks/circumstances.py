@@ -58,10 +58,7 @@ class Circumstances:
         return frozenset(found)
 
     def repeats(self, way: tuple[Site, ...]) -> bool:
-        """Whether a line lies in a loop, or may be called from one that is not the user's.
-
-        A comprehension is no loop: what it makes is a whole.
-        """
+        """Whether a line lies in a loop, or may be called from one that is not the user's."""
         if not way or self.loop(way) is not None:
             return True
         innermost = way[0]

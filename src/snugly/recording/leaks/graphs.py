@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from snugly.recording.leaks.growth import Series
 from snugly.recording.leaks.populations import Population
-from snugly.recording.leaks.sites import site_of, users_frame, users_frames
+from snugly.recording.leaks.sites import site_of, users_frame, way_of
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -79,7 +79,7 @@ class Graphs:
             if len(growth.sites) >= _MOST_SITES:
                 return
             population = Population("graph", site, "Graph")
-            population.way = tuple(site_of(each) for each in users_frames(frame))[:12]
+            population.way = way_of(frame)
             additions = growth.sites[site] = Additions(population)
         additions.operations += 1
         if additions.run != growth.runs:

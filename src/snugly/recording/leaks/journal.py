@@ -22,7 +22,7 @@ from snugly.recording.leaks.holders import (
     names_of,
 )
 from snugly.recording.leaks.populations import Census, Holding, Meter, Population
-from snugly.recording.leaks.sites import maker_of, site_of, users_frame, users_frames
+from snugly.recording.leaks.sites import maker_of, site_of, users_frame, way_of
 from snugly.recording.leaks.weight import weigh
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ _FIRST_SECONDS = 0.4
 _SHARE = 0.01
 _MOST_VISITS = 8192
 _FORGETS = 0.98  # at each visit, how much of the longest turn is remembered
-_LONGEST_WAY = 12
 # Two things made at the same moment share one reading.
 _SAME_MOMENT = 0.002  # seconds
 _MOST_SEARCHES_AT_ONCE = 3
@@ -124,10 +123,10 @@ class Journal:
         for each in result if isinstance(result, (list, tuple)) else (result,):
             if _is_plain_tensor(each):
                 if visit.population is None:
-                    visit.population = self.census.find(TENSOR, visit.site, TENSOR)
+                    visit.population = self.census.find(TENSOR, visit.site, 0, TENSOR)
                     if visit.population is None:
                         return
-                    visit.population.way = _way(users)
+                    visit.population.way = way_of(users)
                 visit.population.add(each, self.events)
 
     def made(self, kind: str, thing: Any, frame: FrameType | None) -> Population | None:
@@ -136,13 +135,12 @@ class Journal:
         maker = maker_of(thing, frame)
         if maker is None:
             return None
-        site, through = maker
-        population = self.census.find(kind, site, type(thing).__name__)
+        call, site = maker.f_lasti, site_of(maker)
+        population = self.census.find(kind, site, call, type(thing).__name__)
         if population is None:
             return None
-        population.through = through
         if not population.way:
-            population.way = _way(frame, site)
+            population.way = way_of(maker)
         if population.created >= 2:  # noqa: PLR2004 - one is no loop
             self.read(population)
         population.add(thing, self.events)
@@ -169,7 +167,7 @@ class Journal:
         self._last_look = self.events
         memory.collect()
         visit.meter.add(visit.turns, memory.in_use())
-        way = _way(frame)
+        way = way_of(frame)
         for site in way:
             self.loops[site.path, site.line] = self.events
         self.look(way)
@@ -211,7 +209,7 @@ def _holding(population: Population) -> Holding | None:
     return Holding(id(container), names, is_bounded(container), is_keyed, item)
 
 
-def _way(frame: FrameType | None, site: Site | None = None) -> tuple[Site, ...]:
+def way_of(frame: FrameType | None, site: Site | None = None) -> tuple[Site, ...]:
     """The user's lines from a site outwards."""
     sites = [site_of(each) for each in users_frames(frame)]
     if site is not None and site in sites:

@@ -8,13 +8,13 @@ from snugly.recording.leaks.circumstances import Circumstances
 from snugly.recording.leaks.growth import FEWEST_REPETITIONS, is_steady, steady_slope
 from snugly.recording.leaks.kept import find_kept
 from snugly.recording.leaks.leak import Leak
-from snugly.recording.leaks.retracing import FUNCTION, Traces
+from snugly.recording.leaks.retracing import FUNCTION, PYTHON_VALUE, Traces
 from snugly.recording.leaks.structures import LEAST_RATE, Suspect, find_structures, rate_of
 from snugly.units import Size
 
 if TYPE_CHECKING:
     from snugly.recording.leaks.circumstances import Span
-    from snugly.recording.leaks.graphs import Graphs
+    from snugly.recording.leaks.graphs import Additions, Graphs, Growth
     from snugly.recording.leaks.journal import Journal
     from snugly.recording.leaks.retracing import Retracings
     from snugly.recording.leaks.tapes import Tapes
@@ -25,6 +25,7 @@ _FEWEST_NEW_FUNCTIONS = 12
 _LEAST_UNEXPLAINED = 256 * 1024
 _FEWEST_UNEXPLAINED = 16
 _MOST_VALUES_SHOWN = 3
+_MOST_LINES = 8
 
 Found = tuple[Leak, "frozenset[Span]"]
 """A leak, and the loops around it."""
@@ -41,8 +42,8 @@ def judge(journal: Journal, retracings: Retracings, graphs: Graphs, tapes: Tapes
         *find_kept(journal, around),
         *((each.leak, each.spans) for each in structures if each.is_kept),
     ]
-    certain += _made_anew(journal, retracings, around, certain)
     leaks = certain + _unexplained([s for s in structures if not s.is_kept], certain)
+    leaks += _made_anew(journal, retracings, around, leaks)
     if not leaks:
         leaks = _native(journal, around)
     return _sorted(leaks)
@@ -108,11 +109,20 @@ def changed(traces: Traces) -> str:
     for name in names:
         values = list(dict.fromkeys(each.get(name, "absent") for each in traces.signatures))
         if len(values) > 1:
-            shown = (
-                [*values[:_MOST_VALUES_SHOWN], "…"] if len(values) > _MOST_VALUES_SHOWN else values
-            )
-            parts.append(f"{name} was {', '.join(shown)}")
+            parts.append(f"{name} was {_list(values)}")
     return "; ".join(parts) or "none of its arguments changed, so something around it did"
+
+
+def _list(values: list[str]) -> str:
+    """The first few, with what they have in common said once."""
+    for common in (PYTHON_VALUE, *{value.partition(" 0x")[0] for value in values}):
+        if all(value.startswith(f"{common} ") for value in values):
+            if common != PYTHON_VALUE:
+                return f"another {common.removeprefix('the ')} each time"
+            shown = [value.removeprefix(f"{common} ") for value in values[:_MOST_VALUES_SHOWN]]
+            return f"{common} {', '.join(shown)}{', …' if len(values) > len(shown) else ''}"
+    shown = values[:_MOST_VALUES_SHOWN]
+    return ", ".join([*shown, "…"] if len(values) > len(shown) else shown)
 
 
 def _made_anew(
@@ -122,8 +132,7 @@ def _made_anew(
     explained = [spans for leak, spans in certain if leak.kind in {"model-in-loop", "retracing"}]
     found: list[Found] = []
     for population in journal.census.of(FUNCTION):
-        key = (population.kind, population.site, population.type_name)
-        traced = retracings.traced_by[key]
+        traced = retracings.traced(population)
         span, spans = around.span(population.way), around.spans(population.way)
         if min(population.created, traced) < _FEWEST_NEW_FUNCTIONS:
             continue
@@ -156,31 +165,36 @@ def _grown_graphs(graphs: Graphs, around: Circumstances) -> list[Found]:
     for growth in graphs.all:
         if growth.runs < FEWEST_REPETITIONS:
             continue
-        steady = []
+        steady: list[Additions] = []
         for additions in growth.sites.values():
             additions.series.add(growth.runs, additions.population.created)
             if is_steady(additions.series):
                 steady.append(additions)
-        if not steady:
-            continue
-        most = max(steady, key=lambda each: each.operations)
-        population = most.population
-        rate = rate_of(population.meter)
-        size = f"; memory in use grew by {Size(rate)} each time (measured)" if rate else ""
-        leak = Leak(
-            kind="growing-graph",
-            path=population.site.path,
-            line=population.site.line,
-            bytes_per_iteration=rate,
-            iterations=population.created,
-            count=most.operations,
-            message=(
-                f"{most.operations} operations were added to one graph here, between"
-                f" {growth.runs} runs of its session{size}"
-            ),
-        )
-        found.append((leak, around.spans(population.way)))
+        found += [_grown_graph(each, growth, steady, around) for each in steady[:_MOST_LINES]]
     return found
+
+
+def _grown_graph(
+    additions: Additions, growth: Growth, steady: list[Additions], around: Circumstances
+) -> Found:
+    """One line that adds operations; what a turn costs is shared out by their number."""
+    population = additions.population
+    share = additions.operations / sum(each.operations for each in steady)
+    rate = round(rate_of(population.meter) * share)
+    size = f"; memory in use grew by {Size(rate)} each time (measured)" if rate else ""
+    leak = Leak(
+        kind="growing-graph",
+        path=population.site.path,
+        line=population.site.line,
+        bytes_per_iteration=rate,
+        iterations=population.created,
+        count=additions.operations,
+        message=(
+            f"{additions.operations} operations were added to one graph here, between"
+            f" {growth.runs} runs of its session{size}"
+        ),
+    )
+    return leak, around.spans(population.way)
 
 
 def _recorded(tapes: Tapes, around: Circumstances) -> list[Found]:

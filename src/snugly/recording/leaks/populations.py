@@ -52,7 +52,6 @@ class Population:
     kind: str
     site: Site
     type_name: str
-    through: str = ""  # what the user's line called to make it
     way: tuple[Site, ...] = ()  # the user's lines that lead here, innermost first
     created: int = 0
     first_event: int = 0
@@ -100,17 +99,20 @@ class Population:
 
 
 class Census:
-    """All populations, by kind and line; bounded."""
+    """All populations, by kind and by the call that makes them; bounded."""
 
-    # A program with more lines than this that make things is followed in the first ones only.
+    # A program with more calls than this that make things is followed in the first ones only.
     _MOST_POPULATIONS = 4096
 
     def __init__(self) -> None:
-        self.all: dict[tuple[str, Site, str], Population] = {}
+        self.all: dict[tuple[str, Site, int, str], Population] = {}
 
-    def find(self, kind: str, site: Site, type_name: str) -> Population | None:
-        """The population of a kind of thing made at a line; None when there are too many."""
-        key = (kind, site, type_name)
+    def find(self, kind: str, site: Site, call: int, type_name: str) -> Population | None:
+        """The population of a kind of thing made by a call; None when there are too many.
+
+        A line may make several in one turn of a loop: each of its calls counts by itself.
+        """
+        key = (kind, site, call, type_name)
         found = self.all.get(key)
         if found is None and len(self.all) < self._MOST_POPULATIONS:
             found = self.all[key] = Population(kind, site, type_name)

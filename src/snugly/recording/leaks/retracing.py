@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from snugly.recording.leaks.sites import Site
 
 FUNCTION = "function"
+PYTHON_VALUE = "the Python value"
 # The folders of TensorFlow that make functions, and that wrap what makes them.
 _PACKAGES = ("polymorphic_function", "/tensorflow/python/util/")
 _MOST_SIGNATURES = 12
@@ -60,7 +61,10 @@ class Retracings:
         self._journal = journal
         self._by_function: weakref.WeakKeyDictionary[Any, Traces] = weakref.WeakKeyDictionary()
         self.all: list[Traces] = []
-        self.traced_by: Counter[tuple[str, Site, str]] = Counter()  # by the line that made it
+
+    def traced(self, maker: Population) -> int:
+        """How many of the functions that one call made were ever traced."""
+        return sum(traces.maker is maker for traces in self.all)
 
     def watch(self) -> None:
         """Put the hooks in place."""
@@ -120,15 +124,12 @@ class Retracings:
         traces.last_event = self._journal.events
         if not traces.traces:
             self.all.append(traces)
-            if traces.maker is not None:
-                maker = traces.maker
-                self.traced_by[maker.kind, maker.site, maker.type_name] += 1
         traces.traces += new
         traces.series.add(traces.calls, traces.traces)
         self._read(traces, frame)
         traces.signatures.append(describe(traces.parameters, args, kwargs))
         if len(traces.signatures) > _MOST_SIGNATURES:
-            del traces.signatures[1]  # the first and the newest say most
+            del traces.signatures[_MOST_SIGNATURES // 2]  # the first and the newest say most
 
     def _compiled(
         self, traces: Traces, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
@@ -143,7 +144,7 @@ class Retracings:
                 self.all.append(traces)
             self._read(traces, frame)
             traces.signatures.append(describe(traces.parameters, args, kwargs))
-            del traces.signatures[:-_MOST_SIGNATURES]
+            del traces.signatures[_MOST_SIGNATURES:]
         traces.compiled.add(traces.calls, len(traces.shapes))
 
     def _read(self, traces: Traces, frame: FrameType) -> None:
@@ -155,19 +156,10 @@ class Retracings:
         traces.sites[site] += 1
         if traces.population is None:
             traces.population = Population("trace", site, traces.name)
-            traces.population.way = _way(users)
+            traces.population.way = way_of(users)
         traces.population.created += 1
         if traces.population.created > 1:
             self._journal.read(traces.population)
-
-
-def _way(frame: FrameType | None) -> tuple[Site, ...]:
-    sites: list[Site] = []
-    while frame is not None:
-        if is_own(frame.f_code.co_filename):
-            sites.append(site_of(frame))
-        frame = frame.f_back
-    return tuple(sites[:12])
 
 
 def _users_made(frame: FrameType | None) -> bool:
@@ -204,7 +196,7 @@ def describe(
 
 def _describe(value: Any, depth: int = 2) -> str:
     if isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
-        return f"the Python value {repr(value)[:_LONGEST_VALUE]}"
+        return f"{PYTHON_VALUE} {repr(value)[:_LONGEST_VALUE]}"
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is not None and dtype is not None:
         sizes = ", ".join("?" if size is None else str(size) for size in _sizes(shape))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _INSTALLED = ("site-packages", "dist-packages")
 # Forgetting everything now and then bounds a program that makes code for ever.
 _MOST_CODES = 20_000
+_LONGEST_WAY = 12
 
 _MACHINERY, _INSTALLED_PACKAGE, _OWN = 0, 1, 2
 
@@ -62,25 +64,25 @@ def users_frames(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def way_of(frame: FrameType | None) -> tuple[Site, ...]:
+    """The user's lines from a frame outwards."""
+    return tuple(site_of(each) for each in islice(users_frames(frame), _LONGEST_WAY))
+
+
 def site_of(frame: FrameType) -> Site:
     """Where a frame is now."""
     code = frame.f_code
     return Site(code.co_filename, frame.f_lineno, code.co_name)
 
 
-def maker_of(made: Any, frame: FrameType | None) -> tuple[Site, str] | None:
-    """Where the user's code makes an object, and what it called to do so.
+def maker_of(made: Any, frame: FrameType | None) -> FrameType | None:
+    """The user's frame that makes an object.
 
     A class of the user's own is made where it is called, not in its `__init__`.
     """
-    through = ""
     while frame is not None:
-        if is_own(frame.f_code.co_filename):
-            if not _is_making(made, frame):
-                return site_of(frame), through
-            through = frame.f_code.co_name
-        elif not is_ours(frame.f_code.co_filename):
-            through = frame.f_code.co_name
+        if is_own(frame.f_code.co_filename) and not _is_making(made, frame):
+            return frame
         frame = frame.f_back
     return None
 

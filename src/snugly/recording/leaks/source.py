@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _MOST_LINES = 50_000
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -70,22 +71,26 @@ def first_line(function: ast.AST) -> int:
     return min([getattr(function, "lineno", 0), *(each.lineno for each in decorators)])
 
 
-def loops_at(path: str, line: int) -> list[tuple[int, int]]:
+@lru_cache(maxsize=4096)
+def loops_at(path: str, line: int) -> tuple[tuple[int, int], ...]:
     """The first and last lines of the loops whose bodies hold a line, innermost first."""
     text = text_of(path)
     if text is None:
-        return []
-    loops = [
-        node
-        for node in ast.walk(text.tree)
-        if isinstance(node, LOOPS) and node.body[0].lineno <= line <= (node.end_lineno or 0)
-    ]
-    spans = [
+        return ()
+    spans = {
         (node.lineno, node.end_lineno or node.lineno)
-        for node in loops
-        if not _is_behind_function(node, line)
-    ]
-    return sorted(spans, reverse=True)
+        for node in ast.walk(text.tree)
+        if isinstance(node, (*LOOPS, *COMPREHENSIONS))
+        and _begin(node) <= line <= (node.end_lineno or 0)
+        and not _is_behind_function(node, line)
+    }
+    return tuple(sorted(spans, key=lambda span: (-span[0], span[1])))
+
+
+def _begin(loop: ast.AST) -> int:
+    """The first line of what a loop repeats. Its header is run once."""
+    body = getattr(loop, "body", None)
+    return body[0].lineno if body else getattr(loop, "lineno", 0)
 
 
 def loop_at(path: str, line: int) -> tuple[int, int] | None:

@@ -96,18 +96,20 @@ def rate_of(meter: Meter) -> int:
 def find_structures(journal: Journal, around: Circumstances, persistent: set[int]) -> list[Suspect]:
     """Everything that is made again and again, and leaks."""
     parts = _parts_of_models(journal)
+    with_models = [around.spans(each.way) for each in journal.census.of(MODEL)]
     suspects: list[Suspect] = []
     for rank, made in enumerate(KINDS):
         for population in journal.census.of(made):
             if population.created < FEWEST_REPETITIONS or not around.repeats(population.way):
                 continue
-            span = around.span(population.way)
+            span, spans = around.span(population.way), around.spans(population.way)
             if not around.goes_on(population.first_event, population.last_event, span):
                 continue
+            if made == LAYER and any(spans & others for others in with_models):
+                continue  # a model is made in the same loop, and this is a part of it
             kept = _kept(population, around, parts, persistent)
             leak = kept or _lost(population, around)
             if leak is not None:
-                spans = around.spans(population.way)
                 suspects.append(Suspect(leak, rank, spans, kept is not None))
     return _one_for_each_loop(suspects)
 
@@ -127,9 +129,10 @@ def _kept(
         if holding.is_bounded:
             return None
         reading = around.read(holding.names, keyed=holding.is_keyed)
-        if reading.is_emptied or reading.is_used:
-            return None
         name = next((str(each) for each in holding.names if each.is_own), None)
+        is_whole = name is not None and not reading.additions  # [make() for … in …]
+        if reading.is_emptied or reading.is_used or is_whole:
+            return None
     kind = KINDS[population.kind]
     if population.kind == TAPE and id(population) in persistent:
         kind = "persistent-tape"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from snugly.recording.leaks.creations import TAPE
 from snugly.recording.leaks.growth import Series
 from snugly.recording.leaks.populations import Population
-from snugly.recording.leaks.sites import site_of, users_frame, users_frames
+from snugly.recording.leaks.sites import site_of, users_frame, way_of
 
 if TYPE_CHECKING:
     from snugly.recording.leaks.hooks import Hooks
@@ -75,8 +75,7 @@ class Tapes:
         tape = args[0]
         frame = users_frame(sys._getframe(3))  # noqa: SLF001 - past the hook
         if tape._persistent and frame is not None:  # noqa: SLF001 - likewise
-            way = tuple(site_of(each) for each in users_frames(frame))
-            self._turn(self._entries, tape, site_of(frame), way).reenters = True
+            self._turn(self._entries, tape, site_of(frame), way_of(frame)).reenters = True
 
     def _turn(
         self,
