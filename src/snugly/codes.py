@@ -182,37 +182,43 @@ _ALL: Final = (
         "SNG320",
         "A tf.function is traced again and again",
         "Each call with a new Python number, a new shape or a new object is traced anew, and"
-        " every trace stays in memory; so does each trace of a function that is made anew in a"
-        " loop.",
+        " every trace stays in memory: 90 KB for the smallest function (measured with TensorFlow"
+        " 2.21). A function that is made anew in a loop is traced each time as well; so is the"
+        " training function of a model that is compiled again, which leaves 0.4 to 3 MB behind.",
         "Pass tensors instead of Python numbers, give an `input_signature` with open"
-        " dimensions, and make the function once, outside of the loop.",
+        " dimensions, and make the function once, outside of the loop. Compile a model once, and"
+        " set what changes: `model.optimizer.learning_rate = …`.",
     ),
     Code(
         "SNG321",
-        "A model is compiled again and again",
-        "Every `compile` makes training functions anew, and what was traced for the old ones is"
-        " not given back.",
-        "Compile once, and set what changes: `model.optimizer.learning_rate = …`.",
+        "A function is compiled again and again",
+        "With `jit_compile=True` XLA compiles a function for every new shape of its arguments,"
+        " even where TensorFlow needs one trace for all of them, and keeps the code: 190 KB for a"
+        " small function (measured with TensorFlow 2.21).",
+        "Pad to a few sizes, or leave `jit_compile` out where shapes change.",
     ),
     Code(
         "SNG322",
         "Models are built in a loop",
         "Each model has weights, functions and optimizer slots of its own. Those that somebody"
         " keeps stay whole; of those that nobody keeps, what was traced for training is still"
-        " not all given back, and `keras.backend.clear_session()` does not change that (measured"
-        " with TensorFlow 2.21 and Keras 3.15).",
+        " not all given back, and `keras.backend.clear_session()` does not change that: 3.2 MB a"
+        " model without it, 2.7 MB with it, after collecting garbage (measured with TensorFlow"
+        " 2.21 and Keras 3.15, two dense layers, Adam).",
         "Build one model and reset its weights, or give each trial a process of its own.",
     ),
     Code(
         "SNG323",
         "Layers are made in a loop",
-        "A layer that is made where it is called gets new weights with every call, and they stay.",
+        "A layer that is made where it is called gets new weights with every call. They are freed,"
+        " but TensorFlow remembers every variable's name: 36 KB each (measured with 2.21).",
         "Make layers once, in `__init__` or outside of the loop.",
     ),
     Code(
         "SNG324",
         "Optimizers are made in a loop",
-        "Each optimizer makes slots for all weights, and functions that use it keep them.",
+        "Each optimizer makes slots for all weights, and functions that use it keep them. Even of"
+        " one that is freed, 36 KB stay for each of its variables (measured with TensorFlow 2.21).",
         "Make one optimizer, and set its learning rate.",
     ),
     Code(
@@ -224,8 +230,10 @@ _ALL: Final = (
     Code(
         "SNG326",
         "Datasets are made in a loop",
-        "Each dataset, iterator or generator that stays alive keeps its functions and buffers.",
-        "Make the dataset once and iterate over it again.",
+        "Each dataset or iterator that stays alive keeps its functions and buffers. One from"
+        " `from_generator` that nobody reads to its end keeps all that its generator refers to."
+        " Those that are simply dropped are freed, and are not reported.",
+        "Make the dataset once and iterate over it again; read generators to their end.",
     ),
     Code(
         "SNG327",
@@ -282,14 +290,16 @@ _ALL: Final = (
     Code(
         "SNG335",
         "Python functions are registered again and again",
-        "Each `tf.py_function` or `tf.numpy_function` that is built stays registered for as"
-        " long as its graph lives.",
+        "Each `tf.py_function` that is built stays registered for as long as its graph lives."
+        " Called eagerly, every call registers another: 37 KB each (measured with TensorFlow"
+        " 2.21). `tf.numpy_function` called eagerly leaves nothing.",
         "Build it once, outside of the loop or inside one tf.function.",
     ),
     Code(
         "SNG336",
         "Lookup tables are made in a loop",
-        "A lookup table is a resource with memory outside of Python, and stays.",
+        "A lookup table is a resource outside of Python, and its contents stay although the"
+        " object is freed (measured with TensorFlow 2.21).",
         "Make the table once.",
     ),
     Code(

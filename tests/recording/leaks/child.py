@@ -13,8 +13,12 @@ import os
 import runpy
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from snugly.recording.leaks import LeakWatch, leaks_data
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def run(program: str) -> dict[str, object]:
@@ -37,9 +41,15 @@ def run(program: str) -> dict[str, object]:
     return {**leaks_data(watch.leaks), "problems": watch.problems, "error": error}
 
 
+def answer_all(programs: Iterator[str], answers: int) -> None:
+    """One after the other, without a loop of ours: it would be taken for one of the program's."""
+    program = next(programs, None)
+    if program is not None:
+        os.write(answers, f"{json.dumps(run(program))}\n".encode())
+        answer_all(programs, answers)
+
+
 if __name__ == "__main__":
     answers = os.dup(1)
     os.dup2(2, 1)  # what programs print is not an answer
-    # Without a loop of ours: it would be taken for one of the program's.
-    programs = iter(sys.argv[1:])
-    list(map(lambda each: os.write(answers, f"{json.dumps(run(each))}\n".encode()), programs))
+    answer_all(iter(sys.argv[1:]), answers)

@@ -21,6 +21,7 @@ _LEAST_RISE_IN_A_THIRD = 0.2
 _DEEPEST_FALL = 0.25
 # A step between two readings that holds more than this share of the rise is an event, not a slope.
 _LARGEST_STEP = 0.5
+_SHORT = 0.25
 
 
 @dataclass(slots=True)
@@ -66,7 +67,16 @@ def is_steady(series: Series, *, fewest: float = FEWEST_REPETITIONS) -> bool:
     middle, last = series.at(begin + third), series.at(end - third)
     if min(last - middle, high - last) < _LEAST_RISE_IN_A_THIRD * rise:
         return False
-    return deepest_fall(points) <= _DEEPEST_FALL * rise
+    return deepest_fall(points) <= _DEEPEST_FALL * rise and not _is_a_step(points)
+
+
+def _is_a_step(points: list[tuple[int, int]]) -> bool:
+    """Whether most of the rise happens in a small part of the course."""
+    course, rise = points[-1][0] - points[0][0], points[-1][1] - points[0][1]
+    return any(
+        b[1] - a[1] > _LARGEST_STEP * rise and b[0] - a[0] < _SHORT * course
+        for a, b in pairwise(points)
+    )
 
 
 def deepest_fall(points: list[tuple[int, int]]) -> int:
@@ -76,11 +86,6 @@ def deepest_fall(points: list[tuple[int, int]]) -> int:
         highest = max(highest, y)
         fall = max(fall, highest - y)
     return fall
-
-
-def largest_step(points: list[tuple[int, int]]) -> int:
-    """The largest rise between two neighbouring points."""
-    return max((b[1] - a[1] for a, b in pairwise(points)), default=0)
 
 
 def slope(series: Series) -> float:
@@ -104,7 +109,6 @@ def steady_slope(series: Series) -> float:
     rest = Series(list(points))
     if len(points) < 4 or points[-1][1] <= points[0][1]:  # noqa: PLR2004 - as above
         return 0.0
-    rise = points[-1][1] - points[0][1]
-    if not is_steady(rest, fewest=2) or largest_step(points) > _LARGEST_STEP * rise:
+    if not is_steady(rest, fewest=2):
         return 0.0
     return max(slope(rest), 0.0)

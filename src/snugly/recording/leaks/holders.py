@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from snugly.recording.leaks.sites import is_ours, is_own, own_modules, users_frames
+from snugly.recording.leaks.sites import is_ours, is_own, own_modules, users_frames, variables_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -250,7 +250,7 @@ def _in_locals(frame: types.FrameType | None, held: Any) -> list[Name]:
     code = frame.f_code
     path = code.co_filename
     scope = None if code.co_name == "<module>" else code.co_firstlineno
-    names = [key for key, value in [*frame.f_locals.items()] if value is held]
+    names = [key for key, value in [*variables_of(frame).items()] if value is held]
     return [Name(name, path, None, is_own(path), scope) for name in names]
 
 
@@ -308,7 +308,7 @@ def namespaces() -> Iterator[dict[str, Any]]:
     for module in own_modules():
         yield vars(module)
     for frame in running_frames():
-        yield frame.f_locals
+        yield variables_of(frame)
 
 
 def running_frames() -> Iterator[types.FrameType]:

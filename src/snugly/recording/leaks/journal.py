@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from snugly.recording.leaks.sites import Site
 
-_FIRST_SECONDS = 0.4
+_FIRST_SECONDS = 0.6
 _SHARE = 0.01
 _MOST_VISITS = 8192
 _FORGETS = 0.98  # at each visit, how much of the longest turn is remembered
@@ -47,15 +47,15 @@ class Budget:
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
-        self._spent = 0.0
+        self._spent = 0.0  # of the processor's time: a busy machine is not our doing
 
     def allows(self) -> bool:
         """Whether there is time for another look."""
         return self._spent < _FIRST_SECONDS + _SHARE * (time.perf_counter() - self._start)
 
     def spend(self, since: float) -> None:
-        """Put the time since a moment on the bill."""
-        self._spent += time.perf_counter() - since
+        """Put the thread's time since a moment on the bill."""
+        self._spent += time.thread_time() - since
 
 
 @dataclass(slots=True)
@@ -152,8 +152,8 @@ class Journal:
         """Read the memory in use at a line that makes things, and count the living."""
         if population.created % max(1, population.created // 24) or not self._readings.allows():
             return
-        begin = time.perf_counter()
-        if self._reading is None or begin - self._reading[0] > _SAME_MOMENT:
+        begin = time.thread_time()
+        if self._reading is None or time.perf_counter() - self._reading[0] > _SAME_MOMENT:
             memory.collect()
             self._reading = (time.perf_counter(), memory.in_use())
         population.count()
@@ -163,7 +163,7 @@ class Journal:
     def _look(self, visit: Visit, frame: FrameType) -> None:
         if not self._looks.allows():
             return
-        begin = time.perf_counter()
+        begin = time.thread_time()
         self._last_look = self.events
         memory.collect()
         visit.meter.add(visit.turns, memory.in_use())
@@ -172,6 +172,10 @@ class Journal:
             self.loops[site.path, site.line] = self.events
         self.look(way)
         self._looks.spend(begin)
+
+    def begin(self) -> None:
+        """Note what was there before."""
+        self.containers.look(self.events, (), set(), last=False)
 
     def look(self, way: tuple[Site, ...] = (), *, last: bool = False) -> None:
         """Count what lives and grows now."""
@@ -207,14 +211,6 @@ def _holding(population: Population) -> Holding | None:
     names = tuple(names_of(container))
     is_keyed = isinstance(container, dict)
     return Holding(id(container), names, is_bounded(container), is_keyed, item)
-
-
-def way_of(frame: FrameType | None, site: Site | None = None) -> tuple[Site, ...]:
-    """The user's lines from a site outwards."""
-    sites = [site_of(each) for each in users_frames(frame)]
-    if site is not None and site in sites:
-        sites = sites[sites.index(site) :]
-    return tuple(sites[:_LONGEST_WAY])
 
 
 def _is_plain_tensor(each: Any) -> bool:

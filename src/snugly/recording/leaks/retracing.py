@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from snugly.recording.leaks.growth import Series
 from snugly.recording.leaks.populations import Population
-from snugly.recording.leaks.sites import is_ours, is_own, site_of, users_frame
+from snugly.recording.leaks.sites import is_ours, is_own, site_of, users_frame, way_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

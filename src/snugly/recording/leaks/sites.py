@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from inspect import CO_OPTIMIZED
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,8 @@ _INSTALLED = ("site-packages", "dist-packages")
 # Forgetting everything now and then bounds a program that makes code for ever.
 _MOST_CODES = 20_000
 _LONGEST_WAY = 12
+_COPIES_LOCALS = sys.version_info < (3, 13)
+_OURS_AND_THE_FRAMES = 3  # our variable, the argument, and the frame itself
 
 _MACHINERY, _INSTALLED_PACKAGE, _OWN = 0, 1, 2
 
@@ -103,8 +106,23 @@ def _is_making(made: Any, frame: FrameType) -> bool:
     code = frame.f_code
     if code.co_name not in {"__init__", "__new__"} or not code.co_argcount:
         return False
-    first = frame.f_locals.get(code.co_varnames[0])
+    first = variables_of(frame).get(code.co_varnames[0])
     return first is made or (isinstance(first, type) and isinstance(made, first))
+
+
+def variables_of(frame: FrameType) -> dict[str, Any]:
+    """The variables of a frame, for a moment.
+
+    Before Python 3.13 a function's `f_locals` is a copy that stays with the frame, and keeps alive
+    what it holds. It is emptied again, unless the program itself holds it (`locals()`).
+    """
+    found: Any = frame.f_locals
+    if not frame.f_code.co_flags & CO_OPTIMIZED:
+        return found
+    variables = dict(found)
+    if _COPIES_LOCALS and sys.getrefcount(found) <= _OURS_AND_THE_FRAMES:
+        found.clear()
+    return variables
 
 
 def _remember(code: CodeType) -> int:

@@ -110,6 +110,7 @@ class LeakWatch:
             self._tapes.watch,
             self._creations.watch_tensorflow,
             self._watch_operations,
+            self._journal.begin,
         ):
             self._hooks.safely(watch)
         self._freeze()
