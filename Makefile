@@ -12,7 +12,7 @@ UV := $(shell command -v uv 2>/dev/null || echo $(BOOTSTRAP)/bin/uv)
 RUN := $(UV) run --locked
 
 # Rooms without TensorFlow, clock or files carry 100 % branch coverage.
-PURE := */snugly/units.py,*/snugly/errors.py,*/snugly/findings.py,*/snugly/codes.py,*/snugly/graph/*,*/snugly/timeline/*,*/snugly/allocators/*,*/snugly/planning/*,*/snugly/guarding/policy.py
+PURE := */snugly/units.py,*/snugly/errors.py,*/snugly/findings.py,*/snugly/codes/*,*/snugly/graph/*,*/snugly/timeline/*,*/snugly/allocators/*,*/snugly/planning/*,*/snugly/guarding/policy.py
 
 # TensorFlow's versions that `make compat` adds to the one in uv.lock; their Python.
 COMPAT_VERSIONS := 2.16 2.18

@@ -1,0 +1,51 @@
+"""Every message code Snugly can print, with what it means and what to do.
+
+One registry, so that each code is used once, tested once, and has one page in the documentation
+(`docs/messages/`, written from here). The hundreds tell where a message comes from, and each
+family has a file:
+
+    SNG0xx  command    how the command was called, its settings, the installation
+    SNG1xx  programs   reading a program and predicting its memory
+    SNG2xx  devices    devices and budgets
+    SNG3xx  records    recording a run, reading a record
+            leaks      what grows while a program runs
+    SNG5xx  linalg     determinants
+    SNG6xx  guarding   running under a limit
+    SNG7xx  causes     what a log, an exit code or an exception means, by `snugly explain`
+    SNG9xx  machine    hazards of this machine, reported by `snugly doctor`
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from snugly.codes import (
+    causes,
+    command,
+    devices,
+    guarding,
+    leaks,
+    linalg,
+    machine,
+    programs,
+    records,
+)
+from snugly.codes.code import Code
+
+__all__ = ["REGISTRY", "Code"]
+
+_ALL: Final = (
+    *command.CODES,
+    *programs.CODES,
+    *devices.CODES,
+    *records.CODES,
+    *leaks.CODES,
+    *linalg.CODES,
+    *guarding.CODES,
+    *causes.CODES,
+    *machine.CODES,
+)
+
+REGISTRY: Final = MappingProxyType({entry.code: entry for entry in _ALL})
+"""All codes, in order. The documentation and its test read this."""

@@ -1,0 +1,10 @@
+"""Determinants: SNG5xx."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from snugly.codes.code import Code
+
+CODES: Final[tuple[Code, ...]] = ()
