@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 from collections import OrderedDict, defaultdict, deque
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from snugly.recording.leaks.growth import Series
@@ -29,6 +30,7 @@ _MOST_FOLLOWED = 512
 # Below this nobody's list is worth a search for its names.
 _LIGHTEST_ITEM = 512
 _LONG_ENOUGH_TO_NAME = 6
+_LIGHT = (bool, int, float, type(None), type, FunctionType)
 
 
 @dataclass(slots=True)
@@ -128,7 +130,7 @@ class Containers:
         if len(self._followed) >= _MOST_FOLLOWED:
             return None
         identity = id(each)
-        if known is not None and len(each) > known[0]:
+        if known is not None and len(each) > known[0] and _is_heavy(each):
             length, event = known
             grown = Grown(identity, isinstance(each, dict), length=length, first_event=event)
             grown.lengths.add(event, length)
@@ -141,8 +143,11 @@ class Containers:
 
 
 def _is_heavy(container: Any) -> bool:
-    newest, _ = last_two(container)
-    weight = weigh(newest)
+    """Whether its newest item is worth following. Most that grows is TensorFlow's, and light."""
+    newest, before = last_two(container)
+    if isinstance(newest, _LIGHT) or (isinstance(newest, str) and len(newest) < _LIGHTEST_ITEM):
+        return False
+    weight = weigh(newest, before)
     return bool(weight.tensor_count) or weight.bytes >= _LIGHTEST_ITEM
 
 

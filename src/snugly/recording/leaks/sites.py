@@ -7,7 +7,7 @@ Looked up for every eager operation, so the answer for a code object is remember
 from __future__ import annotations
 
 import sys
-from functools import cache
+from functools import cache, lru_cache
 from inspect import CO_OPTIMIZED
 from itertools import islice
 from pathlib import Path
@@ -152,9 +152,18 @@ def is_ours(filename: str) -> bool:
     return Path(filename).is_relative_to(Path(__file__).parents[2])
 
 
-def own_modules() -> Iterator[Any]:
+def own_modules() -> list[Any]:
     """The modules that are loaded from the user's own files."""
-    for module in list(sys.modules.values()):
-        filename = getattr(module, "__file__", None)
-        if isinstance(filename, str) and is_own(filename):
-            yield module
+    names = _own_names(len(sys.modules), id(sys.modules.get("__main__")))
+    return [module for name in names if (module := sys.modules.get(name)) is not None]
+
+
+@lru_cache(maxsize=1)
+def _own_names(count: int, main: int) -> tuple[str, ...]:
+    """Their names; thousands of modules are gone through only when there are others than before."""
+    del count, main
+    return tuple(
+        name
+        for name, module in [*sys.modules.items()]
+        if isinstance(filename := getattr(module, "__file__", None), str) and is_own(filename)
+    )

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 _DEEPEST = 4
 _MOST_PARTS = 400
+_MOST_TYPES = 4096
 _PLAIN = (int, float, complex, bool, str, bytes, bytearray, type(None))
 # What a tensor costs beside its elements: its handle, its buffer's header and the Python object.
 # Measured with TensorFlow 2.21 on CPU: 956 bytes of resident set for each scalar in a list.
@@ -122,15 +124,18 @@ def _shallow(item: Any) -> int:
         return 0
 
 
+@lru_cache(maxsize=_MOST_TYPES)
 def _is_array(kind: type) -> bool:
     numpy = sys.modules.get("numpy")
     return numpy is not None and issubclass(kind, numpy.ndarray)
 
 
+@lru_cache(maxsize=_MOST_TYPES)
 def _is_tensor(kind: type) -> bool:
     return kind.__name__ == "EagerTensor" and str(kind.__module__).startswith("tensorflow.")
 
 
+@lru_cache(maxsize=_MOST_TYPES)
 def _is_structure(kind: type) -> bool:
     """Whether a thing belongs to TensorFlow or Keras, and is no mere bundle of tensors."""
     names = {cls.__name__ for cls in kind.__mro__}
