@@ -1,0 +1,62 @@
+"""One look at a matrix before it is factored: its scales, and that nothing in it is infinite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from snugly.errors import InputError
+
+if TYPE_CHECKING:
+    from snugly.linalg.sources import Source
+
+
+class Scales:
+    """The largest modulus in each row, or in each column, gathered from blocks of columns."""
+
+    def __init__(self, source: Source, index: int = 0, *, of_columns: bool = False) -> None:
+        self._source = source
+        self._index = index
+        self._of_columns = of_columns
+        self._highest = np.zeros(source.size, _real(source.working))
+        self._lowest = np.zeros_like(self._highest)
+
+    def look(self, columns: np.ndarray, start: int) -> None:
+        """Take a block of columns, the first of which has the number `start`.
+
+        Raises:
+            InputError: An entry is not finite; the message says which.
+        """
+        within = slice(start, start + columns.shape[1]) if self._of_columns else slice(None)
+        highest, lowest = self._highest[within], self._lowest[within]
+        axis = 0 if self._of_columns else 1
+        # Maximum and minimum make no copy of the block as a modulus would, and pass NaN on.
+        for part in (columns.real, columns.imag) if columns.dtype.kind == "c" else (columns,):
+            with np.errstate(invalid="ignore"):
+                np.maximum(highest, part.max(axis=axis, initial=0), out=highest)
+                np.minimum(lowest, part.min(axis=axis, initial=0), out=lowest)
+            if not (np.isfinite(highest).all() and np.isfinite(lowest).all()):
+                self._refuse(columns, start)
+
+    @property
+    def values(self) -> np.ndarray:
+        """The scales; where all is zero, so is the scale."""
+        return np.maximum(self._highest, -self._lowest)
+
+    def _refuse(self, columns: np.ndarray, start: int) -> None:
+        for number in range(columns.shape[1]):
+            bad = np.flatnonzero(~np.isfinite(columns[:, number]))
+            if len(bad):
+                row = int(bad[0])
+                place = self._source.position(self._index, row, start + number)
+                raise InputError(
+                    f"{self._source.title} has {columns[row, number]} at {list(place)}:"
+                    " there is no determinant",
+                    code="SNG503",
+                    hint="find out where it comes from: `tf.debugging.enable_check_numerics()`",
+                )
+
+
+def _real(dtype: np.dtype) -> np.dtype:
+    return np.finfo(dtype).dtype

@@ -1,0 +1,280 @@
+"""Where a matrix comes from: an array, a memory map, a tensor, an `.npy` file or a Zarr array.
+
+Every source is a stack of square matrices that gives its columns in blocks, converted to the type
+that is computed in. "Columns" are those of whichever of A and Aᵀ lies contiguous in its storage:
+both have the same determinant, and LAPACK and the disk want contiguous columns.
+
+Reading never holds more than the caller's block and a small piece beside it; pages of a memory
+map are given back once read, because they would count as this process's memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import mmap
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from snugly.errors import InputError, MissingDependencyError
+
+PIECE: Final = 1 << 20
+"""Bytes of a file or memory map that are read at a time."""
+
+_WORKING: Final = {
+    "float16": "float32",
+    "bfloat16": "float32",
+    "float32": "float32",
+    "float64": "float64",
+    "complex64": "complex64",
+    "complex128": "complex128",
+}
+
+
+class Source(ABC):
+    """A stack of square matrices, shape (…, n, n)."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], title: str) -> None:
+        self.shape = checked_shape(shape, title)
+        self.stored = dtype
+        self.working = working_dtype(dtype, title)
+        self.title = title
+
+    @property
+    def size(self) -> int:
+        """Rows, and columns, of each matrix."""
+        return self.shape[-1]
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The shape of the stack; empty for a single matrix."""
+        return self.shape[:-2]
+
+    @property
+    def count(self) -> int:
+        """How many matrices there are."""
+        return math.prod(self.batch)
+
+    @property
+    def array(self) -> np.ndarray | None:
+        """The whole in memory, where it is there already."""
+        return None
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether a "column" of `read` is a row of the matrix as the user wrote it."""
+        return True
+
+    @property
+    def reading(self) -> int:
+        """Bytes that reading holds beside the caller's block."""
+        return PIECE
+
+    @abstractmethod
+    def read(self, index: int, start: int, stop: int, out: np.ndarray) -> None:
+        """Fill `out` (n rows, stop - start columns) from matrix number `index`."""
+
+    def position(self, index: int, row: int, column: int) -> tuple[int, ...]:
+        """Where an entry of what `read` gives lies in the user's own indices."""
+        place = (column, row) if self.by_rows else (row, column)
+        return (*(int(i) for i in np.unravel_index(index, self.batch)), *place) if self.batch else place
+
+
+class ArraySource(Source):
+    """An array in memory, or a memory map."""
+
+    def __init__(self, array: np.ndarray, title: str = "the matrix") -> None:
+        super().__init__(array.shape, array.dtype, title)
+        self._array = array
+        self._matrices = array if array.ndim == 2 else None
+        self._by_rows = abs(array.strides[-1]) <= abs(array.strides[-2])
+        self._map = _mapping(array)
+
+    @property
+    def array(self) -> np.ndarray | None:
+        return None if self._map else self._array
+
+    @property
+    def by_rows(self) -> bool:
+        return self._by_rows
+
+    def matrix(self, index: int) -> np.ndarray:
+        """One matrix as a view whose columns are contiguous, if the storage allows."""
+        place = np.unravel_index(index, self.batch) if self.batch else ()
+        matrix = self._array[place]
+        return matrix.T if self._by_rows else matrix
+
+    def read(self, index: int, start: int, stop: int, out: np.ndarray) -> None:
+        matrix = self.matrix(index)
+        if self._map is None:
+            np.copyto(out, matrix[:, start:stop], casting="unsafe")
+            return
+        step = max(1, PIECE // max(1, matrix.shape[0] * matrix.itemsize))
+        for begin in range(start, stop, step):
+            end = min(begin + step, stop)
+            piece = matrix[:, begin:end]
+            np.copyto(out[:, begin - start : end - start], piece, casting="unsafe")
+            _give_back(self._map, piece)
+
+
+class NpyFile(Source):
+    """An `.npy` file, read piece by piece and never mapped."""
+
+    def __init__(self, path: Path) -> None:
+        with _opened(path) as file:
+            try:
+                version = np.lib.format.read_magic(file)
+                reader = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+                shape, fortran, dtype = reader(file)
+            except (ValueError, AttributeError) as error:
+                raise InputError(
+                    f"{path} is not an .npy file: {error}",
+                    code="SNG504",
+                    hint="write it with `numpy.save`",
+                ) from error
+            self._offset = file.tell()
+            there = os.fstat(file.fileno()).st_size - self._offset
+        super().__init__(shape, dtype, str(path))
+        needed = math.prod(shape) * dtype.itemsize
+        if there < needed:
+            raise InputError(
+                f"{path} is shorter than its header says: {there:,} bytes of {needed:,} are there",
+                code="SNG504",
+                hint="write the file again; the program that wrote it was probably interrupted",
+            )
+        if fortran and len(shape) > 2:
+            raise InputError(
+                f"{path} holds a stack of matrices in Fortran order, which cannot be read in parts",
+                code="SNG504",
+                hint="save it with `numpy.save(path, numpy.ascontiguousarray(a))`",
+            )
+        self._path = path
+        self._by_rows = not fortran
+
+    @property
+    def by_rows(self) -> bool:
+        return self._by_rows
+
+    def read(self, index: int, start: int, stop: int, out: np.ndarray) -> None:
+        size, item = self.size, self.stored.itemsize
+        step = max(1, PIECE // max(1, size * item))
+        piece = np.empty((min(step, max(1, stop - start)), size), self.stored)
+        with _opened(self._path) as file:
+            for begin in range(start, stop, step):
+                end = min(begin + step, stop)
+                view = piece[: end - begin]
+                file.seek(self._offset + (index * size + begin) * size * item)
+                if file.readinto(view.view(np.uint8).reshape(-1)) < view.nbytes:  # type: ignore[attr-defined]
+                    raise InputError(f"{self._path} got shorter while it was read", code="SNG504")
+                np.copyto(out[:, begin - start : end - start], view.T, casting="unsafe")
+
+
+class ZarrArray(Source):
+    """A Zarr array, read in slices of rows."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import zarr
+        except ImportError:
+            raise MissingDependencyError(
+                f"reading {path} needs Zarr, which is not installed", hint="pip install zarr"
+            ) from None
+        try:
+            array = zarr.open(str(path), mode="r")
+            shape, dtype = tuple(array.shape), np.dtype(array.dtype)  # type: ignore[union-attr]
+        except Exception as error:  # Zarr's versions raise many kinds, for a damaged store too
+            raise InputError(
+                f"{path} cannot be read as a Zarr array: {error}",
+                code="SNG504",
+                hint="give the path of one array, not of a group",
+            ) from error
+        super().__init__(shape, dtype, str(path))
+        self._zarr: Any = array
+
+    @property
+    def reading(self) -> int:
+        # A slice is assembled whole, and each chunk it touches is held while it is decoded.
+        chunk = math.prod(self._zarr.chunks) * self.stored.itemsize
+        return PIECE + 2 * chunk
+
+    def read(self, index: int, start: int, stop: int, out: np.ndarray) -> None:
+        place = tuple(np.unravel_index(index, self.batch)) if self.batch else ()
+        row = max(1, self.size * self.stored.itemsize)
+        height = int(self._zarr.chunks[-2])
+        step = max(1, min(height, PIECE // row))
+        for begin in range(start, stop, step):
+            end = min(begin + step, stop)
+            rows = np.asarray(self._zarr[(*place, slice(begin, end), slice(None))])
+            np.copyto(out[:, begin - start : end - start], rows.T, casting="unsafe")
+
+
+def open_source(a: Any) -> Source:
+    """The source behind whatever a user may give for a matrix."""
+    if isinstance(a, (str, os.PathLike)):
+        path = Path(a)
+        if path.suffix == ".zarr" or path.is_dir():
+            return ZarrArray(path)
+        return NpyFile(path)
+    if isinstance(a, np.ndarray):
+        return ArraySource(a)
+    return ArraySource(np.asarray(a))
+
+
+def checked_shape(shape: tuple[int, ...], title: str) -> tuple[int, ...]:
+    """The shape, if it is that of square matrices."""
+    if len(shape) < 2:
+        raise InputError(
+            f"{title} has the shape {shape}; a determinant is that of a square matrix",
+            code="SNG501",
+        )
+    if shape[-1] != shape[-2]:
+        raise InputError(
+            f"{title} is not square: {shape[-2]} rows and {shape[-1]} columns", code="SNG501"
+        )
+    return shape
+
+
+def working_dtype(dtype: np.dtype[Any], title: str) -> np.dtype[Any]:
+    """The type that is computed in: never less than float32."""
+    name = _WORKING.get(dtype.newbyteorder("=").name if dtype.kind in "fc" else dtype.name)
+    if name is None:
+        wide = " or `a.astype(numpy.float64)`" if dtype.kind in "iub" else ""
+        raise InputError(
+            f"{title} has elements of type {dtype}; determinants are computed in floating point",
+            code="SNG502",
+            hint=f"convert it: `tf.cast(a, tf.float64)`{wide}",
+        )
+    return np.dtype(name)
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror}",
+            code="SNG504",
+            hint="give an array, a tensor, or the path of an .npy file or a Zarr array",
+        ) from error
+
+
+def _mapping(array: np.ndarray) -> mmap.mmap | None:
+    """The memory map an array is a view of, if its pages can be given back without loss."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap) and base.mode not in ("r", "r+", "w+"):
+            return None  # copy-on-write pages hold changes that are nowhere else
+        base = base.base
+    return base if isinstance(base, mmap.mmap) else None
+
+
+def _give_back(mapped: mmap.mmap, piece: np.ndarray) -> None:
+    start_of_map = np.frombuffer(mapped, np.uint8).ctypes.data
+    low, high = np.lib.array_utils.byte_bounds(piece)
+    first = (low - start_of_map) // mmap.PAGESIZE * mmap.PAGESIZE
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # not on every system
+        mapped.madvise(mmap.MADV_DONTNEED, first, high - start_of_map - first)
