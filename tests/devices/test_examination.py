@@ -1,5 +1,6 @@
 """The doctor: facts of software and limits, and the hazards that follow from them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -171,3 +172,14 @@ def test_limits_are_those_the_shell_shows():
     limits = {limit.name: limit.size for limit in read_limits()}
     soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
     assert limits["stack"] == (None if soft == resource.RLIM_INFINITY else soft)
+
+
+def test_a_chip_with_few_registers_a_block_is_a_hazard_that_is_not_memory():
+    nano = make_host(board="NVIDIA Jetson Nano Developer Kit")
+    (finding,) = find_hazards(QUIET, nano, ())
+    assert (finding.code, finding.is_memory) == ("SNG750", False)
+    assert "Jetson Nano" in finding.evidence[0]
+    growing = make_software(variables=(ONEDNN_OFF, BFC_ON, ("TF_FORCE_GPU_ALLOW_GROWTH", "true")))
+    small = replace(GPU, compute_capability=(6, 2))
+    assert codes(growing, make_host(gpus=(GPU, small))) == {"SNG750"}
+    assert codes(growing, make_host(gpus=(GPU,))) == set()

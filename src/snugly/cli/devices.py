@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         host = detect_host()
         data, drawing = report.host_data(host), report.draw_host(host)
     else:
-        device = _visible(arguments.name) or find_device(arguments.name)
+        device = visible(arguments.name) or find_device(arguments.name)
         data, drawing = report.device_data(device), report.draw_device(device)
     if as_json:
         print_json(data)
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _visible(name: str) -> Any:
+def visible(name: str) -> Any:
     """A GPU of this machine by its number, if that is what was asked for."""
     if not name.lower().startswith("gpu:"):
         return None

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "profile": "run a script and record where its memory went",
     "report": "show a record: terminal, one HTML page, Perfetto, speedscope",
     "compare": "say what grew between two records or predictions",
+    "explain": "name the cause of a failure, and whether it was memory at all",
     "devices": "list the devices Snugly knows, and this machine",
     "doctor": "look at TensorFlow's build, its settings, limits and known hazards",
 }
@@ -39,6 +40,7 @@ examples:
   snugly predict model.keras --batch-size 8 --memory 4GiB
   snugly profile -o run.snugly train.py --epochs 1
   snugly report run.snugly --html page.html
+  snugly explain train.log --exit-code 137
   snugly devices jetson-nano
   snugly doctor
 

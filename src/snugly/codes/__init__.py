@@ -11,7 +11,8 @@ family has a file:
             leaks      what grows while a program runs
     SNG5xx  linalg     determinants
     SNG6xx  guarding   running under a limit
-    SNG7xx  causes     what a log, an exit code or an exception means, by `snugly explain`
+    SNG7xx  causes     what a log, an exit code or an exception means, by `snugly explain`;
+                       one file a family, `causes_*`
     SNG9xx  machine    hazards of this machine, reported by `snugly doctor`
 """
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from snugly.codes import REGISTRY
 from snugly.devices.host import Host, detect_host
+from snugly.devices.kernels import board_has_few_registers, determinant_kernel_can_launch
 from snugly.devices.limits import Limit, read_limits
 from snugly.devices.software import NEWEST_SEEN, OLDEST_SEEN, Software, detect_software
 from snugly.findings import Finding, Severity
@@ -52,6 +53,7 @@ def find_hazards(software: Software, host: Host, limits: tuple[Limit, ...]) -> I
     if host.cgroup is not None and host.cgroup.limit < host.total:
         evidence = f"{host.cgroup.limit} allowed of {host.total} ({host.cgroup.path})"
         yield _finding("SNG905", "warning", evidence)
+    yield from _find_small_chips(host)
     address_space = next((limit for limit in limits if limit.name == "address space"), None)
     if address_space is not None and address_space.size is not None and host.gpus:
         yield _finding("SNG908", "warning", f"{address_space.command} is {address_space.size}")
@@ -66,7 +68,16 @@ def find_hazards(software: Software, host: Host, limits: tuple[Limit, ...]) -> I
         yield _finding("SNG909", "note", f"{len(host.gpus)} GPU, memory growth not set")
 
 
-def _finding(code: str, severity: Severity, evidence: str) -> Finding:
+def _find_small_chips(host: Host) -> Iterator[Finding]:
+    small = [gpu.name for gpu in host.gpus if determinant_kernel_can_launch(gpu) is False]
+    if host.board is not None and board_has_few_registers(host.board):
+        small.append(host.board)
+    if small:
+        evidence = f"{', '.join(small)}: 32,768 registers a block, other chips give 65,536"
+        yield _finding("SNG750", "warning", evidence, is_memory=False)
+
+
+def _finding(code: str, severity: Severity, evidence: str, *, is_memory: bool = True) -> Finding:
     entry = REGISTRY[code]
     return Finding(
         code=code,
@@ -74,5 +85,6 @@ def _finding(code: str, severity: Severity, evidence: str) -> Finding:
         cause=entry.meaning,
         remedy=entry.remedy,
         severity=severity,
+        is_memory=is_memory,
         evidence=(evidence,),
     )

@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group
 from rich.text import Text
 
+from snugly.devices.kernels import (
+    LARGEST_BLOCK,
+    determinant_kernel_can_launch,
+    launch_limit_in_words,
+    most_registers,
+)
 from snugly.reporting.terminal import make_facts, make_table, marked
 
 if TYPE_CHECKING:
@@ -23,8 +29,13 @@ def list_data(devices: Sequence[Device]) -> dict[str, Any]:
 
 
 def device_data(device: Device) -> dict[str, Any]:
-    """One device."""
-    return {"device": device.to_data()}
+    """One device, and what kernels may use of it."""
+    launch = {
+        "threads": LARGEST_BLOCK,
+        "registers_per_thread": most_registers(device),
+        "tensorflow_determinant": determinant_kernel_can_launch(device),
+    }
+    return {"device": device.to_data() | {"launch": launch}}
 
 
 def host_data(host: Host) -> dict[str, Any]:
@@ -70,6 +81,9 @@ def draw_device(device: Device) -> RenderableType:
         facts.append(("registers a block", f"{device.registers_per_block:,}"))
     if device.shared_memory_per_block is not None:
         facts.append(("shared memory a block", str(device.shared_memory_per_block)))
+    words = launch_limit_in_words(device)
+    if words is not None:
+        facts.append(("so", words))
     facts += [(f"block {block.name}", str(block.size)) for block in device.ram_blocks]
     if device.flash is not None:
         facts.append(("flash", str(device.flash)))

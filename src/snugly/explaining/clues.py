@@ -1,0 +1,206 @@
+"""Clues joined: an exit code, a kernel's line and the last words of a log say more together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from snugly.explaining.exit_codes import end_of, mentioned
+from snugly.explaining.lines import printable
+from snugly.explaining.rank import Candidate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from snugly.explaining.exit_codes import End
+    from snugly.explaining.matching import Match, Matches
+    from snugly.explaining.numbers import Numbers
+
+KERNEL_KILLS: Final = frozenset(
+    {"SNG718", "SNG719", "SNG720", "SNG721", "SNG722", "SNG723", "SNG729", "SNG730", "SNG731"}
+)
+"""Causes that somebody who killed the process has put down himself."""
+
+OTHER_KILLERS: Final = frozenset({"SNG743"})
+"""Causes for which a process is killed that are not memory."""
+
+GROWTH: Final = frozenset({"SNG713", "SNG714", "SNG715", "SNG716"})
+"""Warnings of growing memory; before a kill without words they are a second clue."""
+
+HOST_SHORTAGE: Final = frozenset({"SNG702", "SNG725", "SNG726", "SNG727", "SNG728"})
+"""An allocation of the computer's memory was refused; a mere warning is not enough here."""
+
+_KILL_WEIGHT: Final = 55
+_END_WEIGHT: Final = 44
+"""An exit code against messages that are no causes either: a kill says more than an abort."""
+
+_ONEDNN: Final = "oneDNN custom operations are on"
+_ONEDNN_OP: Final = "_Mkl"
+"""How TensorFlow names the operations that oneDNN computes."""
+
+
+def candidates_of(matches: Matches) -> list[Candidate]:
+    """One candidate for each entry that matched, with its lines as evidence."""
+    return [_candidate(match, matches) for match in matches.found]
+
+
+def _candidate(match: Match, matches: Matches) -> Candidate:
+    entry = match.entry
+    evidence = [f"line {line.number}: {printable(line.text)}" for line in match.lines]
+    if match.count > len(match.lines):
+        evidence.append(f"{match.count - len(match.lines):,} more lines like these")
+    return Candidate(
+        code=entry.code,
+        role=entry.role,
+        weight=entry.weight,
+        confidence=entry.confidence,
+        is_memory=entry.is_memory,
+        evidence=evidence,
+        line=match.lines[0].number,
+        is_terminal=matches.last_traceback >= 0 and match.last >= matches.last_traceback,
+        explains=entry.explains,
+    )
+
+
+def exception_candidate(matches: Matches) -> Candidate | None:
+    """The last exception, where nobody knows it better; it is not about memory."""
+    if matches.exception is None:
+        return None
+    name, message, line = matches.exception
+    return Candidate(
+        code="SNG799",
+        role="consequence",
+        weight=5,
+        confidence=0.5,
+        is_memory=False,
+        evidence=[f"line {line.number}: {printable(f'{name}: {message}' if message else name)}"],
+        line=line.number,
+        is_terminal=True,
+        notes=[f"It is {printable(name, 80)}."],
+    )
+
+
+def end_candidate(
+    matches: Matches, exit_code: int | None, others: Sequence[Candidate]
+) -> Candidate | None:
+    """What the exit code says, given or mentioned, in the light of everything else."""
+    line = None
+    code = exit_code
+    if code is None:
+        found = mentioned(matches.tail)
+        if found is None:
+            return None
+        code, line = found
+    end = end_of(code)
+    if end is None:
+        return None
+    seen = f"exit code {code}: {end.words}"
+    candidate = Candidate(
+        code=end.code,
+        role="consequence",
+        weight=_KILL_WEIGHT if end.code == "SNG724" else _END_WEIGHT,
+        confidence=end.confidence,
+        is_memory=end.is_memory,
+        evidence=[seen] if line is None else [f"line {line.number}: {printable(line.text)}", seen],
+        line=None if line is None else line.number,
+        is_terminal=True,
+        explains=frozenset({"SNG797"}),
+    )
+    _weigh(candidate, end, others)
+    return candidate
+
+
+def _weigh(candidate: Candidate, end: End, others: Sequence[Candidate]) -> None:
+    """Raise or lower what the exit code says, by what else is known."""
+    codes = {other.code for other in others}
+    if end.code == "SNG724":
+        growing = [other for other in others if other.code in GROWTH]
+        if growing:
+            candidate.confidence = 0.8
+            candidate.notes.append(
+                "Memory was growing or large before it, as other lines say, which makes the OOM"
+                " killer likely."
+            )
+            candidate.evidence += [text for other in growing for text in other.evidence[:1]]
+        if codes & OTHER_KILLERS:
+            candidate.confidence = 0.2
+    elif end.code == "SNG793" and codes & HOST_SHORTAGE:
+        candidate.notes.append(
+            "Memory was short just before. TensorFlow's convolutions on a CPU end so when their"
+            " output finds no room (SNG901)."
+        )
+        candidate.is_memory = True
+        candidate.confidence = 0.75
+
+
+def support(candidates: Sequence[Candidate], exit_code: int | None) -> None:
+    """Let the exit code speak for or against what the log says."""
+    if exit_code is None:
+        return
+    end = end_of(exit_code)
+    for candidate in candidates:
+        if end is not None and end.code == "SNG724" and candidate.code in KERNEL_KILLS:
+            candidate.confidence = min(candidate.confidence + 0.02, 0.99)
+            candidate.evidence.append(f"exit code {exit_code}: {end.words}")
+        if exit_code == 0 and candidate.role in {"cause", "consequence"}:
+            candidate.confidence *= 0.6
+            candidate.notes.append(
+                "The exit code was 0, so the program went on and ended well: this was handled, or"
+                " another process said it."
+            )
+
+
+def by_numbers(candidates: Sequence[Candidate], numbers: Numbers) -> list[Candidate]:
+    """Candidates that follow from sizes alone, and what sizes add to the others."""
+    said = "; ".join(numbers.sentences())
+    found: list[Candidate] = []
+    for candidate in candidates:
+        if not candidate.is_memory or candidate.role not in {"cause", "consequence"}:
+            continue
+        if candidate.code in _SIZED and said:
+            candidate.notes.append(f"{said[0].upper()}{said[1:]} (as the log says).")
+        if candidate.code == "SNG701" and numbers.is_fragmented:
+            found.append(_derived("SNG704", candidate, said))
+        elif candidate.code in {"SNG701", "SNG703"} and numbers.is_occupied:
+            found.append(_derived("SNG705", candidate, said))
+    return found
+
+
+_SIZED: Final = frozenset(
+    {"SNG701", "SNG702", "SNG703", "SNG706", "SNG707", "SNG718", "SNG719", "SNG725", "SNG735"}
+    | {"SNG788", "SNG705", "SNG700"}
+)
+
+
+def _derived(code: str, from_what: Candidate, said: str) -> Candidate:
+    return Candidate(
+        code=code,
+        role="cause",
+        weight=98,
+        confidence=0.9,
+        is_memory=True,
+        evidence=[said, *from_what.evidence[:1]],
+        line=from_what.line,
+        is_terminal=from_what.is_terminal,
+        explains=frozenset({from_what.code}),
+    )
+
+
+def onednn_crash(matches: Matches, candidates: Sequence[Candidate]) -> Candidate | None:
+    """A crash in native code after an allocator of the CPU had been refused: SNG901's defect."""
+    codes = {candidate.code for candidate in candidates}
+    if not {"SNG793", "SNG702"} <= codes:
+        return None
+    lines = [line for line in matches.tail if _ONEDNN in line.text]
+    short = [one for one in candidates if one.code == "SNG702"]
+    named = any(_ONEDNN_OP in text for one in short for text in one.evidence)
+    return Candidate(
+        code="SNG901",
+        role="cause",
+        weight=90,
+        confidence=0.9 if named else 0.7,
+        is_memory=True,
+        evidence=[f"line {line.number}: {printable(line.text)}" for line in lines]
+        + [text for one in short for text in one.evidence],
+        explains=frozenset({"SNG793", "SNG702"}),
+        is_terminal=True,
+    )

@@ -1,0 +1,132 @@
+"""Which entries of the catalogue match which lines of a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from snugly.explaining.lines import begins_traceback, continues_traceback
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from snugly.explaining.catalogue import Entry, Pattern
+    from snugly.explaining.lines import Line
+
+KEPT: Final = 4
+"""Lines that are kept of one entry: the first ones and the last."""
+
+_CHAIN_GAP: Final = 4
+"""A chained traceback begins within so many lines of the sentence that announces it."""
+
+
+@dataclass(slots=True)
+class Match:
+    """One entry, and the lines that count for it."""
+
+    entry: Entry
+    lines: list[Line] = field(default_factory=list)
+    count: int = 0
+    last: int = 0
+    """Position of the last line among those looked at."""
+
+    def add(self, line: Line, position: int) -> None:
+        """Note a line; of many, the first ones and the last are kept."""
+        self.count += 1
+        self.last = position
+        if len(self.lines) < KEPT:
+            self.lines.append(line)
+        else:
+            self.lines[-1] = line
+
+
+@dataclass(slots=True)
+class Matches:
+    """All that was found in a log, and what its end looked like."""
+
+    by_entry: dict[int, Match] = field(default_factory=dict)
+    """By the entry's place in the catalogue."""
+    exception: tuple[str, str, Line] | None = None
+    """Name, message and line of the last exception."""
+    last_traceback: int = -1
+    """Where the last traceback began, chained ones included; -1 where there is none."""
+    tail: list[Line] = field(default_factory=list)
+    """The last lines."""
+    length: int = 0
+
+    @property
+    def found(self) -> list[Match]:
+        """Matches in the order of the catalogue."""
+        return [self.by_entry[key] for key in sorted(self.by_entry)]
+
+
+_TAIL: Final = 20
+_BLOCK: Final = 500
+
+
+class Matcher:
+    """Looks at lines one after the other; `lines` may be without end."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+        self._patterns: list[tuple[str, Pattern, int]] = [
+            (pattern.text, pattern, place)
+            for place, entry in enumerate(entries)
+            for pattern in entry.patterns
+        ]
+        self._by_exception: dict[str, list[int]] = {}
+        for place, entry in enumerate(entries):
+            for name in entry.exceptions:
+                self._by_exception.setdefault(name, []).append(place)
+
+    def match(self, lines: Iterable[Line]) -> Matches:
+        """Everything the catalogue knows of these lines."""
+        matches = Matches()
+        chained_until = -1
+        position = -1
+        remaining = iter(lines)
+        while block := list(islice(remaining, _BLOCK)):
+            # Most texts are nowhere in a block; what is left is looked for line by line.
+            blob = "\n".join(line.text for line in block).lower()
+            possible = [known for known in self._patterns if known[0] in blob]
+            for line in block:
+                position += 1
+                if continues_traceback(line.text):
+                    chained_until = position + _CHAIN_GAP
+                elif begins_traceback(line.text):
+                    if position > chained_until:
+                        matches.last_traceback = position
+                elif not line.is_source:
+                    self._look_at(line, position, matches, possible)
+            matches.tail = [*matches.tail, *block][-_TAIL:]
+        matches.length = position + 1
+        return matches
+
+    def _look_at(
+        self, line: Line, position: int, matches: Matches, possible: list[tuple[str, Pattern, int]]
+    ) -> None:
+        lowered = line.text.lower()
+        hit: set[int] = set()
+        for text, pattern, place in possible:
+            if text in lowered and place not in hit and self._counts(pattern, place, line, lowered):
+                hit.add(place)
+        exception = line.exception
+        if exception is not None:
+            name, message = exception
+            matches.exception = (name, message, line)
+            for place in self._by_exception.get(name, ()):
+                if not any(text in lowered for text in self._entries[place].unless):
+                    hit.add(place)
+        for place in hit:
+            match = matches.by_entry.get(place)
+            if match is None:
+                match = matches.by_entry[place] = Match(self._entries[place])
+            match.add(line, position)
+
+    def _counts(self, pattern: Pattern, place: int, line: Line, lowered: str) -> bool:
+        if pattern.regex is not None:
+            found = pattern.regex.search(line.core) or pattern.regex.search(line.text)
+            if found is None:
+                return False
+        return not any(text in lowered for text in self._entries[place].unless)

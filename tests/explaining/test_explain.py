@@ -1,0 +1,199 @@
+"""`explain`: texts, paths and clues that belong together."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+import snugly
+from snugly.errors import InputError
+from snugly.explaining.explain import MOST_FINDINGS, explain, explain_stream
+
+OOM = (
+    "OOM when allocating tensor with shape[16,12,512,512] and type float on"
+    " /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"
+)
+KERNEL = (
+    "Memory cgroup out of memory: Killed process 9 (python) total-vm:9kB, anon-rss:2097152kB, UID:0"
+)
+
+
+def codes(*arguments, **named):
+    return [finding.code for finding in explain(*arguments, **named)]
+
+
+def test_a_text_a_path_and_bytes_say_the_same(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text(f"{OOM}\n")
+    assert codes(OOM) == codes(log) == codes(str(log)) == codes(OOM.encode()) == ["SNG701"]
+    finding = explain(log)[0]
+    assert (finding.path, finding.line) == (str(log), 1)
+    assert explain(OOM)[0].path is None
+
+
+def test_what_is_not_known_gives_nothing():
+    assert explain("") == []
+    assert explain("all is well") == []
+    assert explain(b"\x00\xff\xfe" * 1000) == []
+    assert explain("done", exit_code=0) == []
+    assert explain("done", exit_code=1) == []
+
+
+@pytest.mark.parametrize("path", ["gone.log", "logs/gone.txt"])
+def test_a_path_that_does_not_exist_is_an_error_not_a_text(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="cannot read") as raised:
+        explain(path)
+    assert raised.value.hint
+
+
+def test_a_folder_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="is a folder"):
+        explain(tmp_path)
+
+
+def test_numbers_are_said_with_the_cause():
+    finding = explain(OOM)[0]
+    assert "192 MiB (float [16,12,512,512]) was asked for (as the log says)" in finding.cause
+
+
+def test_a_kill_without_words_is_possible_not_certain():
+    finding = explain("", exit_code=137)[0]
+    assert finding.code == "SNG724"
+    assert finding.is_memory
+    assert finding.confidence < 0.7
+    assert "nothing here proves which" in finding.cause
+
+
+def test_the_kernels_word_makes_a_kill_certain():
+    finding = explain(f"Epoch 1\nKilled\n{KERNEL}", exit_code=137)[0]
+    assert finding.code == "SNG719"
+    assert finding.confidence > 0.95
+    assert any("exit code 137" in text for text in finding.evidence)
+    assert "The killed process held 2 GiB" in finding.cause
+
+
+def test_growing_memory_before_a_kill_is_a_second_clue():
+    alone = explain("Epoch 1", exit_code=137)[0]
+    warned = "Allocation of 17198850112 exceeds 10% of free system memory."
+    joined = explain(warned, exit_code=137)[0]
+    assert joined.code == alone.code == "SNG724"
+    assert joined.confidence > alone.confidence
+    assert any("17198850112" in text for text in joined.evidence)
+
+
+def test_a_time_limit_speaks_against_memory():
+    log = "*** JOB 1 ON n CANCELLED AT 2024-03-02T11:00:21 DUE TO TIME LIMIT ***\nKilled"
+    finding = explain(log, exit_code=137)[0]
+    assert (finding.code, finding.is_memory) == ("SNG743", False)
+
+
+def test_a_crash_after_the_cpus_memory_ran_out_is_the_convolutions_defect():
+    log = (
+        "I port.cc:113] oneDNN custom operations are on.\n"
+        "Allocator (mklcpu) ran out of memory trying to allocate 2.00GiB (rounded to 2147483648)\n"
+    )
+    finding = explain(log, exit_code=139)[0]
+    assert (finding.code, finding.is_memory) == ("SNG901", True)
+    assert "TF_ENABLE_ONEDNN_OPTS=0" in finding.remedy
+
+
+def test_a_crash_alone_is_not_memory():
+    finding = explain("Epoch 1", exit_code=139)[0]
+    assert (finding.code, finding.is_memory) == ("SNG793", False)
+
+
+def test_an_exit_code_of_0_makes_what_was_said_less_sure():
+    sure, unsure = explain(OOM)[0], explain(OOM, exit_code=0)[0]
+    assert unsure.confidence < sure.confidence
+    assert "The exit code was 0" in unsure.cause
+
+
+def test_contradicting_clues_are_both_shown():
+    # GIVEN a message that is not memory and a kill that may be
+    found = codes("too many resources requested for launch", exit_code=137)
+    assert found[0] == "SNG750"
+    assert "SNG724" in found
+
+
+def test_a_card_held_by_another_is_told_from_one_that_is_too_small():
+    log = (
+        "totalMemory: 10.91GiB freeMemory: 200.00MiB\n"
+        "Created TensorFlow device (/device:GPU:0 with 55 MB memory) -> physical GPU\n"
+        "InternalError: Dst tensor is not initialized.\n"
+    )
+    assert codes(log)[:2] == ["SNG705", "SNG703"]
+
+
+def test_no_more_findings_than_anybody_reads():
+    from snugly.explaining.catalogue import catalogue
+
+    everything = "\n".join(sample for entry in catalogue() for sample in entry.samples)
+    assert len(explain(everything)) == MOST_FINDINGS
+
+
+def test_a_line_repeated_a_million_times_is_counted_not_kept():
+    finding = explain_stream(io.BytesIO(f"{OOM}\n".encode() * 5000))[0]
+    assert len(finding.evidence) <= 7
+    assert any("more lines like these" in text for text in finding.evidence)
+
+
+def test_what_was_skipped_is_said(monkeypatch):
+    from snugly.explaining import evidence
+
+    monkeypatch.setattr(evidence, "CHUNK", 1000)
+    log = f"{'progress' * 12}\n" * 2000 + f"{OOM}\n"
+    finding = explain_stream(io.BytesIO(log.encode()))[0]
+    assert "bytes in the middle of the log were not looked at" in finding.evidence[-1]
+
+
+def test_control_characters_of_a_log_are_not_passed_on():
+    finding = explain(f"\x1b]0;gotcha\x07\x1b[2J{OOM}\x1b[31m\x9b5m")[0]
+    assert all(text.isprintable() for text in finding.evidence)
+
+
+def test_the_public_name_is_the_function():
+    assert snugly.explain is explain
+
+
+LOGS = Path(__file__).parent / "logs"
+"""What TensorFlow 2.21 printed with TF_CPU_ALLOCATOR_USE_BFC=1 and a limit of 200 MiB."""
+
+
+def test_a_real_log_of_a_refused_product():
+    finding, *others = explain(LOGS / "matmul-cpu-oom.log", exit_code=1)
+    assert (finding.code, finding.is_memory) == ("SNG702", True)
+    assert "610.4 MiB (float [4000,40000]) was asked for" in finding.cause
+    assert "of 200 MiB was in use" in finding.cause
+    assert "SNG701" not in [other.code for other in others]
+
+
+def test_a_real_log_of_a_convolution_that_crashed():
+    finding = explain(LOGS / "convolution-exit-139.log", exit_code=139)[0]
+    assert (finding.code, finding.is_memory) == ("SNG901", True)
+    assert finding.confidence >= 0.9
+
+
+@pytest.mark.tensorflow
+def test_tensorflows_own_exceptions():
+    import tensorflow as tf
+
+    def raised_by(work):
+        with pytest.raises(Exception) as raised:  # noqa: PT011 - which one is what is explained
+            work()
+        return explain(raised.value)[0]
+
+    shapes = raised_by(lambda: tf.matmul(tf.zeros([2, 3]), tf.zeros([4, 5])))
+    assert (shapes.code, shapes.is_memory) == ("SNG767", False)
+    types = raised_by(lambda: tf.matmul(tf.zeros([2, 2]), tf.zeros([2, 2], tf.float64)))
+    assert (types.code, types.is_memory) == ("SNG768", False)
+    infinite = raised_by(lambda: tf.debugging.check_numerics(tf.constant([float("nan")]), "x"))
+    assert (infinite.code, infinite.is_memory) == ("SNG769", False)
+    overflow = raised_by(lambda: tf.zeros([2**40, 2**40]))
+    assert not overflow.is_memory
+    missing = raised_by(lambda: tf.io.read_file("gone.bin"))
+    assert (missing.code, missing.is_memory) == ("SNG777", False)
+    labels = raised_by(
+        lambda: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[9], logits=[[0.0, 1.0]])
+    )
+    assert (labels.code, labels.is_memory) == ("SNG782", False)
