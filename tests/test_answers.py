@@ -15,6 +15,7 @@ pytestmark = pytest.mark.tensorflow
 
 PAGES = sorted((Path(__file__).parents[1] / "docs/answers").glob("*.md"))
 QUESTIONS = [page for page in PAGES if page.name != "index.md"]
+REFERENCE = [Path(__file__).parents[1] / "docs/determinants.md"]
 FENCE = re.compile(r"^```(?P<language>\w+)?(?P<marker>.*)$")
 # ```python not-run: needs a GPU
 REASONS = ("not-run: needs a GPU", "not-run: needs a Jetson", "not-run: not built yet")
@@ -142,7 +143,7 @@ def as_number(text):
     return float(text.replace(",", ""))
 
 
-@pytest.mark.parametrize("path", QUESTIONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*QUESTIONS, *REFERENCE], ids=lambda path: path.stem)
 def test_the_code_of_an_answer_runs_and_prints_what_the_page_says(path, tmp_path):
     page = read_page(path.read_text())
     printed = run(page, tmp_path, path.stem)

@@ -45,6 +45,8 @@ def test_public_names_are_pinned():
         "UnsafeProgramError",
         "__version__",
         "devices",
+        "explain",
+        "linalg",
         "load_ipython_extension",
         "measure",
         "predict",

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from snugly import devices, recording
+    from snugly import devices, jacobians, linalg, recording
     from snugly.devices import Budget, Device
     from snugly.errors import (
         InputError,
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
         UnknownDimensionError,
         UnsafeProgramError,
     )
+    from snugly.explaining.explain import explain
     from snugly.findings import Finding
     from snugly.integrations.keras_callbacks import MemoryMonitor, StopOnMemoryLimit
+    from snugly.jacobians.matrix import jacobian
     from snugly.predicting import Prediction, predict
     from snugly.recording.context import record
     from snugly.recording.measuring import measure
@@ -61,6 +63,10 @@ __all__ = [
     "UnsafeProgramError",
     "__version__",
     "devices",
+    "explain",
+    "jacobian",
+    "jacobians",
+    "linalg",
     "load_ipython_extension",
     "measure",
     "predict",
@@ -85,6 +91,8 @@ _HOME = {
     "UnknownDeviceError": "snugly.errors",
     "UnknownDimensionError": "snugly.errors",
     "UnsafeProgramError": "snugly.errors",
+    "explain": "snugly.explaining.explain",
+    "jacobian": "snugly.jacobians.matrix",
     "measure": "snugly.recording.measuring",
     "predict": "snugly.predicting",
     "record": "snugly.recording.context",

@@ -10,6 +10,7 @@ family has a file:
     SNG3xx  records    recording a run, reading a record
             leaks      what grows while a program runs
     SNG5xx  linalg     determinants
+            jacobians  Jacobians, from SNG520
     SNG6xx  guarding   running under a limit
     SNG7xx  causes     what a log, an exit code or an exception means, by `snugly explain`;
                        one file a family, `causes_*`
@@ -26,6 +27,7 @@ from snugly.codes import (
     command,
     devices,
     guarding,
+    jacobians,
     leaks,
     linalg,
     machine,
@@ -43,6 +45,7 @@ _ALL: Final = (
     *records.CODES,
     *leaks.CODES,
     *linalg.CODES,
+    *jacobians.CODES,
     *guarding.CODES,
     *causes.CODES,
     *machine.CODES,

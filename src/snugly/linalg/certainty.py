@@ -7,9 +7,10 @@ log|det A| by tr(A⁻¹E), so the error bar is the size of the rounding errors E
 
 with `scale`, the largest entry of each row of A; `growth`, the norm of each column of U in units of
 the rows' scales, more where one entry outweighs the others; u, the unit roundoff; and c, like the
-weight in `growth`, calibrated (`tests/accuracy/determinants.py`). Rows and columns multiplied by powers of two leave it
-unchanged, as they leave the rounding errors. The norm comes from solves with random signs: the mean
-square over `PROBES` of them is right on average, and t-distributed in its error, hence the margin.
+weight in `growth`, calibrated (`tests/accuracy/determinants.py`). Rows and columns multiplied by
+powers of two leave it unchanged, as they leave the rounding errors. The norm comes from solves with
+random signs: the mean square over `PROBES` of them is right on average, and t-distributed in its
+error, hence the margin.
 
 Once the bar passes `DOUBT`, first order means nothing any more: the matrix is singular within its
 rounding errors, the sign is open, and the bar is infinite.
@@ -36,7 +37,8 @@ STEADINESS: Final = 0.04
 them is rounded at the size of that value, where random terms are rounded at sizes that wander."""
 
 DOUBT: Final = 0.1
-_BLOCK: Final = 256
+_AT_ONCE: Final = 1 << 15
+"""Entries of U that are weighed at a time."""
 
 
 class Probes:
@@ -46,35 +48,43 @@ class Probes:
         self.values = _right_sides(len(scale), dtype)
         self.scale = scale
         self.pivoted_scale = np.asfortranarray(scale[:, np.newaxis])
-        self._squares: np.ndarray | None = None
-        self._largest: np.ndarray | None = None
+        self._weights: np.ndarray | None = None
         self._lapack = lapack_for(dtype)
 
     def swap(self, pivots: np.ndarray, start: int) -> None:
         """Note the swaps of rows from `start` on."""
         lapack_for(self.pivoted_scale.dtype).swap_rows(self.pivoted_scale[start:], pivots)
 
+    def take(self, columns: np.ndarray, panel: int) -> None:
+        """Take a whole panel of U, all its rows down to the diagonal."""
+        self.weigh(columns, 0, panel)
+        self.begin(panel)
+        self.forward(columns, 0, panel)
+
     def weigh(self, rows: np.ndarray, start: int, panel: int) -> None:
-        """Take finished rows of U, from `start` on, in the columns of a panel: how far they grew."""
+        """Take finished rows of U, from `start` on, in a panel's columns: how far they grew."""
         width = rows.shape[1]
-        if self._squares is None or self._largest is None:
-            self._squares, self._largest = np.zeros(width), np.zeros(width)
+        if self._weights is None:
+            self._weights = np.zeros((2, width))
+        squares, largest = self._weights
         with np.errstate(all="ignore"):
-            for begin in range(0, len(rows), _BLOCK):
-                end = min(begin + _BLOCK, len(rows))
-                scale = self.pivoted_scale[start + begin : start + end]
-                relative = np.abs(rows[begin:end] / scale).astype(np.float64)
+            step = max(1, _AT_ONCE // width)
+            for begin in range(0, len(rows), step):
+                end = min(begin + step, len(rows))
+                relative = rows[begin:end] / self.pivoted_scale[start + begin : start + end]
+                if relative.dtype.kind == "c":
+                    relative = np.abs(relative)
                 if start + end > panel:
                     relative = np.triu(relative, start + begin - panel)
-                np.maximum(self._largest, relative.max(axis=0), out=self._largest)
-                self._squares += np.einsum("ij,ij->j", relative, relative)
+                np.maximum(largest, relative.max(axis=0), out=largest)
+                np.maximum(largest, -relative.min(axis=0), out=largest)
+                squares += np.einsum("ij,ij->j", relative, relative)
 
     def begin(self, panel: int) -> None:
         """All rows of a panel of U are weighed: its right sides get their size."""
-        squares, largest = self._squares, self._largest
-        if squares is None or largest is None:
+        if self._weights is None:
             raise AssertionError("no row was weighed")
-        self._squares = self._largest = None
+        (squares, largest), self._weights = self._weights, None
         terms = np.arange(panel + 1, panel + len(squares) + 1)
         with np.errstate(all="ignore"):
             steady = np.square(terms * np.square(largest)) / squares
@@ -140,4 +150,3 @@ def _right_sides(size: int, dtype: np.dtype[Any]) -> np.ndarray:
 def unit_roundoff(dtype: np.dtype[Any]) -> float:
     """Half the distance from 1 to the next number of a type."""
     return float(np.finfo(dtype).eps) / 2
-

@@ -1,9 +1,9 @@
 """Determinants of matrices up to 4×4 by the Leibniz formula, many at once.
 
 Written for any array module (NumPy, TensorFlow under XLA): `entries[i][j]` are arrays of the same
-entry of all matrices. float32 and narrower are computed in float64, where no product of four entries
-over- or underflows and the result is right to float32; wider types are scaled by powers of two first
-(`scaled`).
+entry of all matrices. float32 and narrower are computed in float64, where no product of four
+entries over- or underflows and the result is right to float32; wider types are scaled by powers of
+two first (`scaled`).
 
 Beside the determinant comes its permanent of moduli, Σ|a·b·c·d|: rounding errors are a few units of
 roundoff of that sum, so that the ratio of both is the error bar.
@@ -22,14 +22,15 @@ ROUNDINGS: Final = 6
 
 def leibniz(entries: list[list[Any]], modulus: Any) -> tuple[Any, Any]:
     """Determinant and permanent of moduli; `modulus` gives absolute values."""
-    size = len(entries)
-    if size == 1:
-        return entries[0][0], modulus(entries[0][0])
-    if size == 2:
-        return _minor(entries, (0, 1), (0, 1), modulus)
-    if size == 3:
-        return _along_first_row(entries, modulus)
-    return _by_halves(entries, modulus)
+    match len(entries):
+        case 1:
+            return entries[0][0], modulus(entries[0][0])
+        case 2:
+            return _minor(entries, (0, 1), (0, 1), modulus)
+        case 3:
+            return _along_first_row(entries, modulus)
+        case _:
+            return _by_halves(entries, modulus)
 
 
 def _minor(
@@ -42,9 +43,7 @@ def _minor(
 
 def _along_first_row(entries: list[list[Any]], modulus: Any) -> tuple[Any, Any]:
     first = entries[0]
-    (a, b, c) = (
-        _minor(entries, (1, 2), columns, modulus) for columns in ((1, 2), (0, 2), (0, 1))
-    )
+    (a, b, c) = (_minor(entries, (1, 2), columns, modulus) for columns in ((1, 2), (0, 2), (0, 1)))
     determinant = first[0] * a[0] - first[1] * b[0] + first[2] * c[0]
     permanent = modulus(first[0]) * a[1] + modulus(first[1]) * b[1] + modulus(first[2]) * c[1]
     return determinant, permanent

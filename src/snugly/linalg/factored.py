@@ -14,7 +14,7 @@ class Factored:
 
     product: Product
     bar: float
-    """The error bar of the logarithm that rounding in the factorisation asks for; may be infinite."""
+    """The error bar that rounding in the factorisation asks for; may be infinite."""
 
     @classmethod
     def zero(cls) -> Factored:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -78,7 +79,7 @@ class Lapack:
         )
         return int(info.value)
 
-    def solve_triangular(
+    def solve_triangular(  # noqa: PLR0913 - BLAS's own switches
         self,
         triangle: np.ndarray,
         right: np.ndarray,
@@ -162,9 +163,7 @@ class Lapack:
         return self._size(max(stride, rows, 1))
 
 
-_SCALARS: Final = {
-    (name, value): np.array([value], name) for name in _LETTERS for value in (1, -1)
-}
+_SCALARS: Final = {(name, value): np.array([value], name) for name in _LETTERS for value in (1, -1)}
 
 
 @cache
@@ -202,10 +201,10 @@ def _from_numpy(names: list[str]) -> tuple[type, list[Any]] | None:
 
 def _from_scipy(names: list[str]) -> tuple[type, list[Any]] | None:
     try:
-        from scipy.linalg import cython_blas, cython_lapack
+        blas, lapack = (import_module(f"scipy.linalg.cython_{name}") for name in ("blas", "lapack"))
     except ImportError:
         return None
-    signatures = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
+    signatures = {**blas.__pyx_capi__, **lapack.__pyx_capi__}
     prototype = ctypes.CFUNCTYPE(None)
     return ctypes.c_int32, [prototype(_pointer_in(signatures[name])) for name in names]
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from snugly.linalg import blocked
 from snugly.linalg.certainty import Probes
 from snugly.linalg.factored import Factored
 from snugly.linalg.lapack import Lapack, lapack_for
@@ -46,9 +47,7 @@ def factor_in_panels(
     source: Source,
     index: int,
     scratch: Scratch,
-    *,
-    width: int,
-    height: int,
+    shape: tuple[int, int],
     progress: Callable[[float], None],
 ) -> Factored:
     """Factor one matrix of a source.
@@ -57,10 +56,10 @@ def factor_in_panels(
         source: Where the matrix comes from; it is only read.
         index: Which one of the stack.
         scratch: A file with room for `scratch_size` bytes.
-        width: Columns of a panel.
-        height: Rows of L that are read at a time.
+        shape: Rows of L that are read at a time, and columns of a panel.
         progress: Told the finished share of the work, from 0 to 1.
     """
+    height, width = shape
     work = _Work(source, index, scratch, width, height)
     if not work.scan():
         return Factored.zero()
@@ -74,7 +73,9 @@ def factor_in_panels(
 
 def scratch_size(size: int, width: int, itemsize: int) -> int:
     """Bytes that all panels of L take."""
-    return sum((size - start) * min(width, size - start) for start in range(0, size, width)) * itemsize
+    return (
+        sum((size - start) * min(width, size - start) for start in range(0, size, width)) * itemsize
+    )
 
 
 class _Work:
@@ -107,11 +108,9 @@ class _Work:
         """Read, update, factor and store the panel that begins at column `start`."""
         columns = self._load(start)
         self._update(columns)
-        pivots = self._lapack.factor(columns[start:])
+        pivots = blocked.factor(self._lapack, columns[start:])
         self._probes.swap(pivots, start)
-        self._probes.weigh(columns[: start + columns.shape[1]], 0, start)
-        self._probes.begin(start)
-        self._probes.forward(columns, 0, start)
+        self._probes.take(columns[: start + columns.shape[1]], start)
         self.product.multiply(columns[start:].diagonal())
         self.product.swapped(pivots)
         self._panels.append(self._store(columns, start, pivots))

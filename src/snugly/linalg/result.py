@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from snugly.units import Size
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class LogDeterminant:
     """sign and log|det| of a matrix, or of a stack of them; unpacks like NumPy's result.
 
@@ -24,32 +26,19 @@ class LogDeterminant:
     is singular within the rounding of its own entries, so that even the sign is open.
     """
 
-    __slots__ = ("error", "logabs", "method", "peak", "reason", "sign", "sign_certain")
-
-    def __init__(
-        self,
-        sign: Any,
-        logabs: Any,
-        *,
-        error: Any,
-        sign_certain: Any,
-        method: str,
-        reason: str,
-        peak: Size,
-    ) -> None:
-        self.sign = sign
-        """±1, 0, or a complex number of modulus 1."""
-        self.logabs = logabs
-        """The natural logarithm of |det|; -inf where the determinant is zero."""
-        self.error = error
-        """Error bar of `logabs` (predicted): the relative error of the determinant."""
-        self.sign_certain = sign_certain
-        """Whether rounding cannot have changed the sign."""
-        self.method = method
-        self.reason = reason
-        """Why this method was chosen."""
-        self.peak = peak
-        """Memory taken beside the matrix, at most (predicted)."""
+    sign: Any
+    """±1, 0, or a complex number of modulus 1."""
+    logabs: Any
+    """The natural logarithm of |det|; -inf where the determinant is zero."""
+    error: Any
+    """Error bar of `logabs` (predicted): the relative error of the determinant."""
+    sign_certain: Any
+    """Whether rounding cannot have changed the sign."""
+    method: str
+    reason: str
+    """Why this method was chosen."""
+    peak: Size
+    """Memory taken beside the matrix, at most (predicted)."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.sign, self.logabs))
@@ -60,30 +49,22 @@ class LogDeterminant:
     def __getitem__(self, index: int) -> Any:
         return (self.sign, self.logabs)[index]
 
-    def __repr__(self) -> str:
-        return (
-            f"LogDeterminant(sign={self.sign}, logabs={self.logabs}, error={self.error},"
-            f" sign_certain={self.sign_certain}, method={self.method!r}, peak={self.peak})"
-        )
 
-
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Determinant:
     """A determinant that cannot overflow: mantissa · 2**exponent.
 
-    `float(d)` and `complex(d)` give the plain number where it fits, and raise an `OverflowError` that
-    names `slogdet` where it does not. For a stack of matrices both parts are arrays, and
+    `float(d)` and `complex(d)` give the plain number where it fits, and raise an `OverflowError`
+    that names `slogdet` where it does not. For a stack of matrices both parts are arrays, and
     `numpy.asarray(d)` gives the plain numbers.
     """
 
-    __slots__ = ("exponent", "logarithm", "mantissa")
-
-    def __init__(self, mantissa: Any, exponent: Any, logarithm: LogDeterminant) -> None:
-        self.mantissa = mantissa
-        """Zero, or of a modulus from 1/2 to 1, with the determinant's sign."""
-        self.exponent = exponent
-        """The power of two, an `int` (an array of them for a stack)."""
-        self.logarithm = logarithm
-        """The same determinant as `slogdet` gives it."""
+    mantissa: Any
+    """Zero, or of a modulus from 1/2 to 1, with the determinant's sign."""
+    exponent: Any
+    """The power of two, an `int` (an array of them for a stack)."""
+    logarithm: LogDeterminant
+    """The same determinant as `slogdet` gives it."""
 
     @property
     def error(self) -> Any:
@@ -114,7 +95,7 @@ class Determinant:
     def __complex__(self) -> complex:
         return complex(self._number())
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:  # noqa: FBT001 - NumPy's
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         mantissa = np.asarray(self.mantissa)
         flat = [
             _scaled(part, int(power))

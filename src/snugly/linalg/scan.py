@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Scales:
         highest, lowest = self._highest[within], self._lowest[within]
         axis = 0 if self._of_columns else 1
         # Maximum and minimum make no copy of the block as a modulus would, and pass NaN on.
-        for part in (columns.real, columns.imag) if columns.dtype.kind == "c" else (columns,):
+        for part in _real_parts(columns):
             with np.errstate(invalid="ignore"):
                 np.maximum(highest, part.max(axis=axis, initial=0), out=highest)
                 np.minimum(lowest, part.min(axis=axis, initial=0), out=lowest)
@@ -58,5 +58,9 @@ class Scales:
                 )
 
 
-def _real(dtype: np.dtype) -> np.dtype:
+def _real_parts(columns: Any) -> tuple[np.ndarray, ...]:
+    return (columns.real, columns.imag) if columns.dtype.kind == "c" else (columns,)
+
+
+def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.finfo(dtype).dtype

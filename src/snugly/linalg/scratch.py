@@ -10,7 +10,7 @@ import errno
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from snugly.errors import InputError
 from snugly.units import Size
@@ -29,7 +29,7 @@ class Scratch:
         self._folder = Path(folder) if folder is not None else Path(tempfile.gettempdir())
         self._file = -1
 
-    def __enter__(self) -> Scratch:
+    def __enter__(self) -> Self:
         try:
             descriptor, name = tempfile.mkstemp(prefix="snugly-scratch-", dir=self._folder)
             self._file = descriptor
@@ -50,7 +50,7 @@ class Scratch:
 
     def write(self, block: np.ndarray, place: int) -> None:
         """Write a contiguous block at a place, in bytes from the start."""
-        view = memoryview(block.reshape(-1, order="A")).cast("B")
+        view = _bytes(block)
         try:
             while view:
                 written = os.pwrite(self._file, view, place)
@@ -60,7 +60,7 @@ class Scratch:
 
     def read(self, block: np.ndarray, place: int) -> None:
         """Fill a contiguous block from a place."""
-        view = memoryview(block.reshape(-1, order="A")).cast("B")
+        view = _bytes(block)
         while view:
             got = os.preadv(self._file, [view], place)
             if got == 0:
@@ -86,3 +86,8 @@ class Scratch:
             code="SNG505",
             hint="name a folder with room for it: `slogdet(a, memory=…, scratch=FOLDER)`",
         )
+
+
+def _bytes(block: np.ndarray) -> memoryview:
+    flat: Any = block.reshape(-1, order="A")  # a view: blocks are contiguous, by rows or columns
+    return memoryview(flat).cast("B")

@@ -15,6 +15,7 @@ import math
 import mmap
 import os
 from abc import ABC, abstractmethod
+from copy import copy
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,6 +75,21 @@ class Source(ABC):
         """Bytes that reading holds beside the caller's block."""
         return PIECE
 
+    @property
+    def has_contiguous_columns(self) -> bool:
+        """Whether `view` gives what LAPACK can work in."""
+        return False
+
+    def view(self, index: int) -> np.ndarray:
+        """One matrix where it lies, its columns contiguous."""
+        raise NotImplementedError(f"{self.title} is not in memory; matrix {index} is read")
+
+    def computed_in(self, dtype: np.dtype[Any]) -> Source:
+        """The same matrices, computed in another type."""
+        other = copy(self)
+        other.working = dtype
+        return other
+
     @abstractmethod
     def read(self, index: int, start: int, stop: int, out: np.ndarray) -> None:
         """Fill `out` (n rows, stop - start columns) from matrix number `index`."""
@@ -81,7 +97,11 @@ class Source(ABC):
     def position(self, index: int, row: int, column: int) -> tuple[int, ...]:
         """Where an entry of what `read` gives lies in the user's own indices."""
         place = (column, row) if self.by_rows else (row, column)
-        return (*(int(i) for i in np.unravel_index(index, self.batch)), *place) if self.batch else place
+        return (
+            (*(int(i) for i in np.unravel_index(index, self.batch)), *place)
+            if self.batch
+            else place
+        )
 
 
 class ArraySource(Source):
@@ -90,7 +110,6 @@ class ArraySource(Source):
     def __init__(self, array: np.ndarray, title: str = "the matrix") -> None:
         super().__init__(array.shape, array.dtype, title)
         self._array = array
-        self._matrices = array if array.ndim == 2 else None
         self._by_rows = abs(array.strides[-1]) <= abs(array.strides[-2])
         self._map = _mapping(array)
 
@@ -102,14 +121,22 @@ class ArraySource(Source):
     def by_rows(self) -> bool:
         return self._by_rows
 
-    def matrix(self, index: int) -> np.ndarray:
-        """One matrix as a view whose columns are contiguous, if the storage allows."""
+    @property
+    def reading(self) -> int:
+        return 0 if self._map is None else PIECE
+
+    @property
+    def has_contiguous_columns(self) -> bool:
+        item, lines = self._array.itemsize, self._array.strides[-2:]
+        return min(lines) == item and max(lines) >= item * self.size
+
+    def view(self, index: int) -> np.ndarray:
         place = np.unravel_index(index, self.batch) if self.batch else ()
         matrix = self._array[place]
         return matrix.T if self._by_rows else matrix
 
     def read(self, index: int, start: int, stop: int, out: np.ndarray) -> None:
-        matrix = self.matrix(index)
+        matrix = self.view(index)
         if self._map is None:
             np.copyto(out, matrix[:, start:stop], casting="unsafe")
             return
@@ -146,7 +173,7 @@ class NpyFile(Source):
                 code="SNG504",
                 hint="write the file again; the program that wrote it was probably interrupted",
             )
-        if fortran and len(shape) > 2:
+        if fortran and self.batch:
             raise InputError(
                 f"{path} holds a stack of matrices in Fortran order, which cannot be read in parts",
                 code="SNG504",
@@ -226,7 +253,7 @@ def open_source(a: Any) -> Source:
 
 def checked_shape(shape: tuple[int, ...], title: str) -> tuple[int, ...]:
     """The shape, if it is that of square matrices."""
-    if len(shape) < 2:
+    if not shape[:-1]:
         raise InputError(
             f"{title} has the shape {shape}; a determinant is that of a square matrix",
             code="SNG501",

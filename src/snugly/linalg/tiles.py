@@ -1,18 +1,19 @@
 """A matrix far larger than the budget: square tiles, pivots chosen by tournament.
 
-A panel of full height would be too narrow to be worth its reads. Here the matrix lies in the scratch
-file as square tiles, and three of them are in memory. For each block of columns the pivot rows are
-found by a tournament: the winners so far meet the rows of the next tile, and LU with partial pivoting
-of both together picks the new winners (CALU; Grigori, Demmel and Xiang 2011). Every row of the matrix
-takes part, so no block is taken for singular because a diagonal tile is. Rows below may get multipliers
-a little above 1; the growth that costs is measured and goes into the error bar.
+A panel of full height would be too narrow to be worth its reads. Here the matrix lies in the
+scratch file as square tiles, and three of them are in memory. For each block of columns the pivot
+rows are found by a tournament: the winners so far meet the rows of the next tile, and LU with
+partial pivoting of both together picks the new winners (CALU; Grigori, Demmel and Xiang 2011).
+Every row of the matrix takes part, so no block is taken for singular because a diagonal tile is.
+Rows below may get multipliers a little above 1; the growth that costs is measured and goes into the
+error bar.
 
 Reads and writes grow as n³/tile, with a tile of √(budget/3) where a panel has budget/n columns.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
     from snugly.linalg.scratch import Scratch
     from snugly.linalg.sources import Source
+
+
+HELD: Final = 5
+"""Tiles in memory: four, and the rows of one more while they change places."""
 
 
 def factor_in_tiles(
@@ -64,7 +69,7 @@ class _Work:
         self._side, self._size = side, source.size
         self._itemsize = source.working.itemsize
         self._lapack = lapack_for(source.working)
-        self._memory = np.empty((4, side * side), source.working)
+        self._memory = np.empty((4, 0), source.working)
         self._pivots: list[np.ndarray] = []
 
     def fill(self) -> bool:
@@ -73,15 +78,18 @@ class _Work:
         The rows of the tiles are the "columns" of the source: contiguous where it keeps them.
         """
         scales = Scales(self._source, self._index, of_columns=True)
-        height = max(1, self._memory.size // (2 * self._size))
+        # At least one line at a time, which may be more than a few small tiles.
+        height = max(1, HELD * self._side**2 // self._size)
+        room = np.empty((height, self._size), self._memory.dtype)
         for start in range(0, self._size, height):
             stop = min(start + height, self._size)
-            lines = self._memory.reshape(-1)[: (stop - start) * self._size]
-            lines = lines.reshape(stop - start, self._size)
+            lines = room[: stop - start]
             self._source.read(self._index, start, stop, lines.T)
             scales.look(lines.T, start)
             for line, row in enumerate(range(start, stop)):
                 self._write_line(lines[line], row)
+        del room
+        self._memory = np.empty((4, self._side**2), self._memory.dtype)
         self._scales = scales.values
         return bool(self._scales.all())
 

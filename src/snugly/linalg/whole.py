@@ -1,11 +1,13 @@
-"""LAPACK on the whole matrix, in place: the fastest way, where the matrix fits."""
+"""The whole matrix in memory, factored in place: the fastest way, where it fits."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from snugly.linalg import blocked
 from snugly.linalg.certainty import Probes
 from snugly.linalg.factored import Factored
 from snugly.linalg.lapack import lapack_for
@@ -13,13 +15,31 @@ from snugly.linalg.product import Product
 from snugly.linalg.scan import Scales
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from snugly.linalg.sources import Source
 
-_COLUMNS: int = 128
-"""Columns that are looked at, or weighed, at a time."""
+_LOOKED_AT: Final = 1 << 20
+"""Bytes that are copied and looked at together, while they are in the cache."""
+
+_THREADS: Final = 2
+"""Threads that fill memory: most of that time goes into getting it from the system."""
 
 
-def factor_whole(source: Source, index: int, matrix: np.ndarray, *, filled: bool) -> Factored:
+def working_memory(size: int, itemsize: int) -> int:
+    """Bytes that are held beside the matrix: what BLAS packs, and the right sides."""
+    smallest = min(1 << 20, (256 << 10) + 6 * size * size * itemsize)
+    return smallest + blocked.packed(size, itemsize) + 16 * size * itemsize
+
+
+def factor_whole(
+    source: Source,
+    index: int,
+    matrix: np.ndarray,
+    *,
+    filled: bool,
+    progress: Callable[[float], None],
+) -> Factored:
     """Factor a matrix in place.
 
     Args:
@@ -27,30 +47,48 @@ def factor_whole(source: Source, index: int, matrix: np.ndarray, *, filled: bool
         index: Which one of the stack.
         matrix: The memory to work in, columns contiguous; its contents are lost.
         filled: Whether the matrix is in there already.
+        progress: Told the finished share of the work, from 0 to 1.
     """
-    size = source.size
-    scales = Scales(source, index)
-    for start in range(0, size, _COLUMNS):
-        stop = min(start + _COLUMNS, size)
-        block = matrix[:, start:stop]
-        if not filled:
-            source.read(index, start, stop, block)
-        scales.look(block, start)
-    if not scales.values.all():
+    scales = _fill(source, index, matrix, filled=filled)
+    if not scales.all():
         return Factored.zero()
-    pivots = lapack_for(matrix.dtype).factor(matrix)
-    product = Product()
-    product.multiply(matrix.diagonal())
-    product.swapped(pivots)
-    if product.sign == 0:
-        return Factored.undecided()
-    probes = Probes(scales.values, matrix.dtype)
-    probes.swap(pivots, 0)
-    for start in range(0, size, _COLUMNS):
-        columns = matrix[: start + _COLUMNS, start : start + _COLUMNS]
-        probes.weigh(columns, 0, start)
-        probes.begin(start)
-        probes.forward(columns, 0, start)
-    probes.backward(matrix, 0, 0)
-    probes.swap_back(pivots, 0)
+    size = len(matrix)
+    product, probes = Product(), Probes(scales, matrix.dtype)
+    swaps: list[tuple[int, np.ndarray]] = []
+    for start, pivots in blocked.steps(lapack_for(matrix.dtype), matrix):
+        stop = start + len(pivots)
+        swaps.append((start, pivots))
+        product.multiply(matrix.diagonal()[start:stop])
+        product.swapped(pivots)
+        if product.sign == 0:
+            return Factored.undecided()
+        probes.swap(pivots, start)
+        probes.take(matrix[:stop, start:stop], start)
+        progress(1 - (1 - stop / size) ** 3)
+    # The rows of L are in the order of their own block's swaps, so these are taken back in turn.
+    for start, pivots in reversed(swaps):
+        stop = start + len(pivots)
+        probes.backward(matrix[stop:, start:stop], start, stop)
+        probes.backward(matrix[start:stop, start:stop], start, start)
+        probes.swap_back(pivots, start)
     return Factored(product, probes.error())
+
+
+def _fill(source: Source, index: int, matrix: np.ndarray, *, filled: bool) -> np.ndarray:
+    """Bring the matrix into its place, and give the scales of its rows."""
+    size = len(matrix)
+    step = max(1, _LOOKED_AT // (size * matrix.itemsize))
+
+    def fill(thread: int) -> np.ndarray:
+        scales = Scales(source, index)
+        for start in range(thread * step, size, _THREADS * step):
+            block = matrix[:, start : start + step]
+            if not filled:
+                source.read(index, start, start + block.shape[1], block)
+            scales.look(block, start)
+        return scales.values
+
+    if size <= _THREADS * step:
+        return np.maximum(fill(0), fill(1))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return np.maximum(*pool.map(fill, range(_THREADS)))
