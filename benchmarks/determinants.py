@@ -3,7 +3,8 @@
     python benchmarks/determinants.py [--repeats 3] [--only whole|budget|small|peak] [--peers]
 
 The peers are TensorFlow, NumPy and SciPy; with `--peers` also `detkit.memdet` and
-`dask.array.linalg.lu`, where they are installed. All take turns, and the fastest run of each counts.
+`dask.array.linalg.lu`, where they are installed (`uv run --with detkit --with dask …`). All take
+turns, and the fastest run of each counts.
 Peaks are those of the process's resident memory, in a fresh process each.
 """
 

@@ -142,14 +142,14 @@ def _in_float64(
 def _exactly(source: Source, index: int, budget: Size | None) -> Factored | None:
     """The exact determinant of a small real matrix; zero, if it is, of a larger one."""
     size = source.size
-    too_much = budget is not None and exact.working_memory(size) > budget
-    if source.working.kind == "c" or size > exact.LARGEST_SINGULAR or too_much:
+    lanes = exact.lanes_in(budget, size)
+    if source.working.kind == "c" or size > exact.LARGEST_SINGULAR or not lanes:
         return None
     matrix = np.empty((size, size), np.float64).T
     source.read(index, 0, size, matrix)
     if size > exact.LARGEST:
         return Factored.zero() if exact.is_singular(matrix) else None
-    product = exact.exact_determinant(matrix)
+    product = exact.exact_determinant(matrix, lanes)
     return None if product is None else Factored(product, 0.0)
 
 

@@ -29,14 +29,18 @@ _PRIME_BITS: Final = 30
 _MOST_BITS: Final = 200_000
 _LANES: Final = 64
 _WITNESSES: Final = 4
-_HELD: Final = 6
+_HELD: Final = 5
 """Times the remainders that elimination holds."""
+_BESIDE: Final = 8
 
 
-def working_memory(size: int) -> int:
-    """Bytes that are held for a matrix of this size, at most."""
-    lanes = _LANES if size <= LARGEST else 1
-    return _HELD * size * size * 8 * lanes
+def lanes_in(budget: int | None, size: int) -> int:
+    """Primes that can be worked with at once inside a budget; 0 where there is room for none."""
+    most = _LANES if size <= LARGEST else 1
+    if budget is None:
+        return most
+    # The matrix as it is read, its integers and powers are held beside them.
+    return max(0, min(most, (budget // (size * size * 8) - _BESIDE) // _HELD))
 
 
 def is_singular(matrix: np.ndarray) -> bool:
@@ -52,7 +56,7 @@ def is_singular(matrix: np.ndarray) -> bool:
     )
 
 
-def exact_determinant(matrix: np.ndarray) -> Product | None:
+def exact_determinant(matrix: np.ndarray, lanes: int = _LANES) -> Product | None:
     """The determinant of a real matrix, exactly; None where the numbers spread too far for it."""
     if not matrix.any(axis=1).all():
         return Product(0.0, 0.0, 0)
@@ -62,8 +66,8 @@ def exact_determinant(matrix: np.ndarray) -> Product | None:
         return None
     primes = _primes(bits // (_PRIME_BITS - 1) + 1)
     value, modulus = 0, 1
-    for start in range(0, len(primes), _LANES):
-        some = primes[start : start + _LANES]
+    for start in range(0, len(primes), lanes):
+        some = primes[start : start + lanes]
         remainders = _determinants(_reduced(integers, lowest, some), some)
         for prime, remainder in zip(some.tolist(), remainders.tolist(), strict=True):
             # Garner's step: the value modulo one more prime.

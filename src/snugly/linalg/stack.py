@@ -33,8 +33,8 @@ class Stack:
             return stacks[0]
         whole = all(stack.mantissa is not None for stack in stacks)
         names = ("sign", "logarithm", "bar", *(("mantissa", "exponent") if whole else ()))
-        parts = {name: np.concatenate([getattr(one, name) for one in stacks]) for name in names}
-        return cls(**parts, is_certain=all(stack.is_certain for stack in stacks))
+        parts: list[Any] = [np.concatenate([getattr(x, name) for x in stacks]) for name in names]
+        return cls(*parts, is_certain=all(stack.is_certain for stack in stacks))
 
     def parts(self) -> tuple[np.ndarray, np.ndarray]:
         """Mantissas from ½ to 1, and exponents."""
