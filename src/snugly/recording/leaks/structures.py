@@ -109,6 +109,8 @@ def find_structures(journal: Journal, around: Circumstances, persistent: set[int
                 continue  # a model is made in the same loop, and this is a part of it
             kept = _kept(population, around, parts, persistent)
             leak = kept or _lost(population, around)
+            if leak is not None and made == OPTIMIZER and kept is None:
+                leak = _recompiled_with(leak, spans, journal, around)
             if leak is not None:
                 suspects.append(Suspect(leak, rank, spans, kept is not None))
     return _one_for_each_loop(suspects)
@@ -163,17 +165,31 @@ def _lost(  # noqa: PLR0911 - one for each reason not to say it
     if rate < LEAST_RATE:
         return None
     if population.kind == COMPILE:
-        message = (
-            f"compile() was called {population.created} times on one model, and each call makes"
-            f" new training functions; memory in use grew by {Size(rate)} each time (measured)"
-        )
-        return _leak("retracing", population, around, rate, message, None)
+        return _recompiled(population, around, rate)
     words = _WORDS[population.kind]
     message = (
         f"{population.created} {words} were made here; they are freed, but memory in use grew by"
         f" {Size(rate)} each time (measured): TensorFlow does not give all of it back"
     )
     return _leak(KINDS[population.kind], population, around, rate, message, None)
+
+
+def _recompiled(population: Population, around: Circumstances, rate: int) -> Leak:
+    message = (
+        f"compile() was called {population.created} times on one model, and each call makes"
+        f" new training functions; memory in use grew by {Size(rate)} each time (measured)"
+    )
+    return _leak("retracing", population, around, rate, message, None)
+
+
+def _recompiled_with(
+    leak: Leak, spans: frozenset[Span], journal: Journal, around: Circumstances
+) -> Leak:
+    """An optimizer that a call of compile() in the same loop takes: that call is what grows."""
+    for population in journal.census.of(COMPILE):
+        if around.spans(population.way) & spans and _is_one_model(population):
+            return _recompiled(population, around, leak.bytes_per_iteration)
+    return leak
 
 
 def _leak(  # noqa: PLR0913, PLR0917 - what a leak is made of
