@@ -48,4 +48,11 @@ CODES: Final = (
         "Even square tiles in a scratch file need a few vectors as long as the matrix in memory.",
         "Give the least that the message names, or more: time falls with every doubling.",
     ),
+    Code(
+        "SNG508",
+        "A singular matrix has no gradient",
+        "The logarithm of its determinant is minus infinity, and its gradient, the inverse, does"
+        " not exist.",
+        "Add a multiple of the identity, or leave the matrix out of the loss.",
+    ),
 )

@@ -17,14 +17,14 @@ import ctypes
 import math
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final
 
 import numpy as np
 
 from snugly.linalg.certainty import DOUBT
 from snugly.linalg.closed_form import LARGEST, ROUNDINGS, leibniz
-from snugly.linalg.elimination import eliminate, power_of_two
+from snugly.linalg.elimination import SAFE_FLOAT32, SAFE_FLOAT64, eliminate, power_of_two
 from snugly.linalg.lanes import stack_of
 from snugly.linalg.stack import Stack
 
@@ -136,6 +136,7 @@ def _closed_form(tf: Any, entries: list[Any], size: int) -> Any:
     rows = [entries[row * size : (row + 1) * size] for row in range(size)]
     exponent: Any = 0.0
     narrow = entries[0].dtype == tf.float32
+    is_safe = smallest_line(tf, rows) > (SAFE_FLOAT32 if narrow else SAFE_FLOAT64)
     if narrow:
         rows = [[tf.cast(entry, tf.float64) for entry in row] for row in rows]
     else:
@@ -145,7 +146,15 @@ def _closed_form(tf: Any, entries: list[Any], size: int) -> Any:
     logarithm, rounding = _logarithm(tf, modulus, exact=not narrow)
     logarithm += exponent * math.log(2)
     bar = permanent / modulus * (ROUNDINGS * 2.0**-53) + rounding
+    bar = tf.where(is_safe, bar, tf.constant(math.inf, tf.float64))
     return _pack(tf, tf.sign(determinant), logarithm, bar, entries[0].dtype)
+
+
+def smallest_line(tf: Any, rows: list[list[Any]]) -> Any:
+    """The smallest of the sums of moduli over each row and each column."""
+    moduli = [[tf.abs(entry) for entry in row] for row in rows]
+    sums = [reduce(tf.add, line) for line in (*moduli, *zip(*moduli, strict=True))]
+    return reduce(tf.minimum, sums)
 
 
 def _scaled_rows(tf: Any, rows: list[list[Any]]) -> tuple[list[list[Any]], Any]:

@@ -150,7 +150,9 @@ def _exactly(source: Source, index: int, budget: Size | None) -> Factored | None
     if size > exact.LARGEST:
         return Factored.zero() if exact.is_singular(matrix) else None
     product = exact.exact_determinant(matrix, lanes)
-    return None if product is None else Factored(product, 0.0)
+    if product is not None:
+        return Factored(product, 0.0)
+    return Factored.zero() if exact.is_singular(matrix) else None
 
 
 def _can_be_overwritten(source: Source) -> bool:

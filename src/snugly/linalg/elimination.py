@@ -26,6 +26,11 @@ PROBES: Final = 2
 CALIBRATION: Final = 3.0
 """As in `certainty`; more, because the mean over two right sides scatters more."""
 
+SAFE_FLOAT32: Final = 1e-20
+SAFE_FLOAT64: Final = 1e-290
+"""XLA takes subnormal numbers for zero. Beside a row or column that has a number above this, they
+are less than its rounding errors; where one has not, the bar is infinite and NumPy computes."""
+
 _GROUP: Final = 6
 """float32 pivots whose product cannot leave the range of float64: the smallest is 10⁻⁴⁵."""
 
@@ -59,6 +64,7 @@ def eliminate(tf: Any, matrices: Any, size: int, logarithm: Any) -> tuple[Any, A
             others = work[1:] + chosen[1:] * (work[:1] - work[1:])
             work = others[:, 1:] - (others[:, :1] / row[0]) * row[1:]
     total, rounding = _sum_of_logarithms(tf, pivots, logarithm)
+    rounding += _doubt(tf, matrices)
     return sign, total + exponent * math.log(2), tf.cast(bar.value(), tf.float64) + rounding
 
 
@@ -92,6 +98,15 @@ class _Bar:
         square = self._upper / PROBES * self._lower / size
         roundoff = unit_roundoff(np.dtype(self._lower.dtype.name))
         return CALIBRATION * roundoff * tf.sqrt(square)
+
+
+def _doubt(tf: Any, matrices: Any) -> Any:
+    """Zero; infinite where a row or a column is so small that XLA may have lost some of it."""
+    moduli = tf.abs(matrices)
+    lines = [tf.reduce_min(tf.reduce_max(moduli, axis=axis), axis=0) for axis in (0, 1)]
+    safe = SAFE_FLOAT32 if matrices.dtype == tf.float32 else SAFE_FLOAT64
+    nothing = tf.zeros_like(lines[0], tf.float64)
+    return tf.where(tf.minimum(*lines) > safe, nothing, nothing + math.inf)
 
 
 def _opposite_signs(size: int) -> np.ndarray:

@@ -88,7 +88,7 @@ def _eliminated(lanes: np.ndarray) -> Stack:
     pivots = np.abs(work[np.arange(size), np.arange(size)]).astype(np.float64)
     logarithm = np.log(pivots).sum(axis=0) + exponents * np.log(2)
     bar = _bar(work) + 2.0**-52 * np.abs(logarithm)
-    zero = (np.abs(lanes).max(axis=1) == 0).any(axis=0)
+    zero = (np.abs(lanes).max(axis=1) == 0).any(axis=0) & np.isfinite(lanes).all(axis=(0, 1))
     sign[zero], logarithm[zero], bar[zero] = 0, -np.inf, 0.0
     return Stack(sign, logarithm, np.where(np.isnan(bar), np.inf, bar))
 

@@ -134,7 +134,7 @@ class Lapack:
 
     def swap_rows(self, matrix: np.ndarray, pivots: np.ndarray, *, backwards: bool = False) -> None:
         """Repeat the swaps of a factorisation on another matrix, or take them back."""
-        fortran = pivots + 1
+        fortran = pivots.astype(_numpy_integer(self.integer)) + 1
         self._call(
             "laswp",
             self._size(matrix.shape[1]),

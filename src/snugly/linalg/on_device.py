@@ -38,7 +38,7 @@ def factor_on_device(tf: Any, matrix: Any) -> Factored:
     product.multiply(tf.linalg.diag_part(factors).numpy())
     if _is_odd(order.numpy()):
         product.sign = -product.sign
-    if product.sign == 0:
+    if product.sign == 0 or not math.isfinite(product.logarithm):
         return Factored.undecided()
     growth = _growth(tf, factors, tf.gather(scale, order))
     signs = np.random.default_rng(20).integers(0, 2, (matrix.shape[-1], PROBES)) * 2 - 1

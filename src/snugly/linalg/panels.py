@@ -23,7 +23,7 @@ from snugly.linalg.certainty import Probes
 from snugly.linalg.factored import Factored
 from snugly.linalg.lapack import Lapack, lapack_for
 from snugly.linalg.product import Product
-from snugly.linalg.scan import Scales
+from snugly.linalg.scan import Scales, take_out
 from snugly.linalg.streaming import Block, stream
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class _Work:
         self._panels: list[Panel] = []
         self._written = 0
         self._probes: Any = None
+        self._exponents: np.ndarray | None = None
 
     def scan(self) -> bool:
         """Look at the whole matrix once; whether every row has something in it."""
@@ -101,7 +102,8 @@ class _Work:
         for start in range(0, self._source.size, self._memory.shape[1]):
             columns = self._load(start)
             scales.look(columns, start)
-        self._probes = Probes(scales.values, self._source.working)
+        self._exponents = scales.exponents()
+        self._probes = Probes(scales.scaled(self._exponents), self._source.working)
         return bool(scales.values.all())
 
     def advance(self, start: int) -> None:
@@ -124,12 +126,15 @@ class _Work:
             self._probes.backward(rows, panel.start, block.start)
             if block.start == panel.start:
                 self._probes.swap_back(panel.pivots, panel.start)
+        self.product.scaled(self._exponents)
         return Factored(self.product, self._probes.error())
 
     def _load(self, start: int) -> np.ndarray:
         stop = min(start + self._memory.shape[1], self._source.size)
         columns = self._memory[:, : stop - start]
         self._source.read(self._index, start, stop, columns)
+        if self._exponents is not None:
+            take_out(columns, self._exponents)
         return columns
 
     def _update(self, columns: np.ndarray) -> None:

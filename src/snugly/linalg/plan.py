@@ -133,7 +133,8 @@ class _Options:
         self._shape, self._working, self._reading = shape, working, reading
         self._size, self._count = shape[-1], math.prod(shape[:-2])
         self._item = working.itemsize
-        self._results = 24 * self._count
+        # Sign, logarithm, bar, certainty; for `det` also mantissa and exponent.
+        self._results = (3 * working.itemsize + 33) * self._count
         self.title = f"a {working.name} matrix of {self._size} × {self._size}"
 
     def by_speed(self, *, overwritable: bool) -> list[Plan]:
@@ -141,7 +142,7 @@ class _Options:
         if self._size == 0:
             return [self._plan("empty", "there is nothing in it: the determinant is 1", _OBJECTS)]
         options: list[Plan] = []
-        if self._size <= LARGEST or (self._size <= lanes.LARGEST_SIZE and self._count > 1):
+        if self._is_small():
             options.append(self._side_by_side(min(lanes.CHUNK, self._all_side_by_side())))
         held = whole.working_memory(self._size, self._item) + self._reading + self._results
         if overwritable:
@@ -162,10 +163,18 @@ class _Options:
 
     def smallest(self) -> list[Plan]:
         """The ways that take the least memory."""
-        if self._size <= LARGEST:
-            return [self._side_by_side(lanes.smallest_chunk(self._size, self._item))]
-        height = self._height()
-        return [self._in_tiles(_SMALLEST_TILE), self._in_panels(_NARROWEST, height)]
+        options: list[Plan] = []
+        if self._is_small():
+            options.append(self._side_by_side(lanes.smallest_chunk(self._size, self._item)))
+        if self._size > LARGEST:
+            options.append(self._in_panels(min(_NARROWEST, self._size), self._height()))
+        if self._size >= _SMALLEST_TILE:
+            options.append(self._in_tiles(_SMALLEST_TILE))
+        return options
+
+    def _is_small(self) -> bool:
+        many = self._size <= lanes.LARGEST_SIZE and self._count > 1
+        return self._size <= LARGEST or many
 
     def _all_side_by_side(self) -> int:
         return self._count * lanes.smallest_chunk(self._size, self._item)
@@ -183,7 +192,7 @@ class _Options:
         width = self._widest(room, height)
         side = min(math.isqrt(max(0, room - _PACKED) // (tiles.HELD * self._item)), self._size)
         # Traffic: a panel is read once for every later one, a tile three times for every step.
-        if width >= _NARROWEST and 3 * width * _FAVOUR >= side:
+        if width >= min(_NARROWEST, self._size) and 3 * width * _FAVOUR >= side:
             return self._in_panels(width, height)
         return self._in_tiles(side) if side >= _SMALLEST_TILE else None
 

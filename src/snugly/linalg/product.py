@@ -52,6 +52,11 @@ class Product:
         if np.count_nonzero(pivots != np.arange(len(pivots))) % 2:
             self.sign = -self.sign
 
+    def scaled(self, exponents: np.ndarray | None) -> None:
+        """Take into account powers of two that were taken out of the rows."""
+        if exponents is not None and self.sign != 0:
+            self.exponent += int(exponents.sum())
+
     @property
     def logarithm(self) -> float:
         """The natural logarithm of the modulus."""

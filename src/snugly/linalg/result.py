@@ -115,10 +115,13 @@ class Determinant:
             return "0"
         decimals = self.exponent * math.log10(2) + math.log10(abs(self.mantissa))
         power = math.floor(decimals)
-        leading = 10 ** (decimals - power)
-        phase = self.mantissa / abs(self.mantissa)
-        digits = leading * phase.real if not isinstance(phase, complex) else leading * phase
-        return f"{digits:.6g}e{power:+d}"
+        leading = round(10 ** (decimals - power), 5)
+        if leading >= 10:  # noqa: PLR2004 - rounded up to two digits before the point
+            leading, power = leading / 10, power + 1
+        if not isinstance(self.mantissa, complex):
+            return f"{math.copysign(leading, self.mantissa):.6g}e{power:+d}"
+        value = leading * self.mantissa / abs(self.mantissa)
+        return f"{value.real:.6g}e{power:+d}{value.imag:+.6g}e{power:+d}j"
 
     def _number(self) -> float | complex:
         if np.ndim(self.mantissa):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -10,6 +10,19 @@ from snugly.errors import InputError
 
 if TYPE_CHECKING:
     from snugly.linalg.sources import Source
+
+
+_ABOUT_ONE_SIZE: Final = 4
+"""Powers of two by which rows may differ before they are scaled."""
+
+
+def take_out(columns: np.ndarray, exponents: np.ndarray) -> None:
+    """Divide the rows of a block by powers of two, in place and exactly."""
+    # In two steps: a power itself may be outside the range of the type.
+    half = exponents // 2
+    real = _real(columns.dtype).type
+    for part in (half, exponents - half):
+        columns *= np.ldexp(real(1), -part)[:, np.newaxis]
 
 
 class Scales:
@@ -43,6 +56,29 @@ class Scales:
     def values(self) -> np.ndarray:
         """The scales; where all is zero, so is the scale."""
         return np.maximum(self._highest, -self._lowest)
+
+    def joined(self, other: Scales) -> Scales:
+        """What both have seen."""
+        np.maximum(self._highest, other._highest, out=self._highest)
+        np.minimum(self._lowest, other._lowest, out=self._lowest)
+        return self
+
+    def scaled(self, exponents: np.ndarray | None) -> np.ndarray:
+        """The scales after powers of two were taken out."""
+        values = self.values
+        return values if exponents is None else np.frexp(values)[0].astype(values.dtype)
+
+    def exponents(self) -> np.ndarray | None:
+        """Powers of two to take out of the rows; None where they are all of about one size.
+
+        Rows of very different sizes would have pivots chosen by size alone, and numbers near the
+        ends of the range would leave it.
+        """
+        _, exponents = np.frexp(self.values)
+        reach = np.finfo(self._highest.dtype).maxexp // 4
+        if np.ptp(exponents) <= _ABOUT_ONE_SIZE and np.abs(exponents).max(initial=0) < reach:
+            return None
+        return exponents.astype(np.int64)
 
     def _refuse(self, columns: np.ndarray, start: int) -> None:
         for number in range(columns.shape[1]):

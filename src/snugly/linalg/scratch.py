@@ -77,7 +77,12 @@ class Scratch:
         free = os.fstatvfs(self._file)
         if free.f_bavail * free.f_frsize < self.size:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.truncate(self._file, self.size)
+        try:
+            os.posix_fallocate(self._file, 0, self.size)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+            os.truncate(self._file, self.size)  # some file systems cannot reserve
 
     def _refusal(self, error: OSError) -> InputError:
         reason = error.strerror or str(error)

@@ -10,6 +10,7 @@ map are given back once read, because they would count as this process's memory.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import math
 import mmap
@@ -17,14 +18,22 @@ import os
 from abc import ABC, abstractmethod
 from copy import copy
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from snugly.errors import InputError, MissingDependencyError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 PIECE: Final = 1 << 20
 """Bytes of a file or memory map that are read at a time."""
+
+_LONGEST_HEADER: Final = 10_000
+"""Characters of an `.npy` header that are parsed, as NumPy has it."""
+
+_HEADER_ENCODINGS: Final = {1: "latin-1", 2: "latin-1", 3: "utf-8"}
 
 _WORKING: Final = {
     "float16": "float32",
@@ -128,6 +137,8 @@ class ArraySource(Source):
     @property
     def has_contiguous_columns(self) -> bool:
         item, lines = self._array.itemsize, self._array.strides[-2:]
+        if self.batch and not self._array.flags.c_contiguous:
+            return False  # matrices of a stack may share memory
         return min(lines) == item and max(lines) >= item * self.size
 
     def view(self, index: int) -> np.ndarray:
@@ -153,16 +164,7 @@ class NpyFile(Source):
 
     def __init__(self, path: Path) -> None:
         with _opened(path) as file:
-            try:
-                version = np.lib.format.read_magic(file)
-                reader = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
-                shape, fortran, dtype = reader(file)
-            except (ValueError, AttributeError) as error:
-                raise InputError(
-                    f"{path} is not an .npy file: {error}",
-                    code="SNG504",
-                    hint="write it with `numpy.save`",
-                ) from error
+            shape, fortran, dtype = _header(file, path)
             self._offset = file.tell()
             there = os.fstat(file.fileno()).st_size - self._offset
         super().__init__(shape, dtype, str(path))
@@ -224,31 +226,74 @@ class ZarrArray(Source):
 
     @property
     def reading(self) -> int:
-        # A slice is assembled whole, and each chunk it touches is held while it is decoded.
-        chunk = math.prod(self._zarr.chunks) * self.stored.itemsize
-        return PIECE + 2 * chunk
+        # One chunk encoded, decoded, and as the slice it was asked for.
+        return PIECE + 3 * math.prod(self._zarr.chunks) * self.stored.itemsize
 
     def read(self, index: int, start: int, stop: int, out: np.ndarray) -> None:
-        place = tuple(np.unravel_index(index, self.batch)) if self.batch else ()
-        row = max(1, self.size * self.stored.itemsize)
-        height = int(self._zarr.chunks[-2])
-        step = max(1, min(height, PIECE // row))
-        for begin in range(start, stop, step):
-            end = min(begin + step, stop)
-            rows = np.asarray(self._zarr[(*place, slice(begin, end), slice(None))])
-            np.copyto(out[:, begin - start : end - start], rows.T, casting="unsafe")
+        place = tuple(int(i) for i in np.unravel_index(index, self.batch)) if self.batch else ()
+        height, width = (int(extent) for extent in self._zarr.chunks[-2:])
+        # Chunk by chunk: a slice over several would have them all decoded at once.
+        for row in _cut(start, stop, height):
+            for column in _cut(0, self.size, width):
+                try:
+                    piece = np.asarray(self._zarr[(*place, slice(*row), slice(*column))])
+                except Exception as error:  # whatever a codec makes of damaged bytes
+                    raise InputError(
+                        f"{self.title} cannot be read at rows {row[0]} to {row[1]}:"
+                        f" {str(error)[:200]}",
+                        code="SNG504",
+                        hint="the chunk is damaged; write the array again",
+                    ) from error
+                target = out[slice(*column), row[0] - start : row[1] - start]
+                np.copyto(target, piece.T, casting="unsafe")
+
+
+def _cut(start: int, stop: int, step: int) -> Iterator[tuple[int, int]]:
+    """Ranges that end at multiples of a step."""
+    while start < stop:
+        end = min(stop, (start // step + 1) * step)
+        yield start, end
+        start = end
+
+
+def _header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether by columns, and type of an `.npy` file. The header is untrusted text."""
+    try:
+        version, _ = np.lib.format.read_magic(file)
+        if version not in _HEADER_ENCODINGS:
+            raise ValueError(f"version {version} of the format is not known")  # noqa: TRY301
+        length = file.read(2 if version == 1 else 4)
+        size = min(int.from_bytes(length, "little"), _LONGEST_HEADER)
+        header = ast.literal_eval(file.read(size).decode(_HEADER_ENCODINGS[version]))
+        shape, fortran = tuple(header["shape"]), bool(header["fortran_order"])
+        dtype = np.dtype(np.lib.format.descr_to_dtype(header["descr"]))
+    except Exception as error:  # a literal is parsed, and that can fail in many ways
+        raise InputError(
+            f"{path} is not an .npy file: {str(error)[:200]}",
+            code="SNG504",
+            hint="write it with `numpy.save`",
+        ) from error
+    if any(type(extent) is not int or extent < 0 for extent in shape):
+        raise InputError(f"{path} has the impossible shape {str(shape)[:200]}", code="SNG504")
+    return shape, fortran, dtype
 
 
 def open_source(a: Any) -> Source:
     """The source behind whatever a user may give for a matrix."""
     if isinstance(a, (str, os.PathLike)):
         path = Path(a)
+        if "\0" in str(path):
+            raise InputError("a path cannot have a NUL character in it", code="SNG504")
         if path.suffix == ".zarr" or path.is_dir():
             return ZarrArray(path)
         return NpyFile(path)
-    if isinstance(a, np.ndarray):
-        return ArraySource(a)
-    return ArraySource(np.asarray(a))
+    try:
+        array = np.asarray(a)  # also takes the `np.matrix` out of a matrix
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"a matrix cannot be made of this {type(a).__name__}: {error}", code="SNG502"
+        ) from error
+    return ArraySource(array)
 
 
 def checked_shape(shape: tuple[int, ...], title: str) -> tuple[int, ...]:
@@ -258,6 +303,8 @@ def checked_shape(shape: tuple[int, ...], title: str) -> tuple[int, ...]:
             f"{title} has the shape {shape}; a determinant is that of a square matrix",
             code="SNG501",
         )
+    if min(shape) < 0:
+        raise InputError(f"{title} has the impossible shape {shape}", code="SNG501")
     if shape[-1] != shape[-2]:
         raise InputError(
             f"{title} is not square: {shape[-2]} rows and {shape[-1]} columns", code="SNG501"
@@ -281,27 +328,34 @@ def working_dtype(dtype: np.dtype[Any], title: str) -> np.dtype[Any]:
 def _opened(path: Path) -> Any:
     try:
         return path.open("rb")
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise InputError(
-            f"{path} cannot be read: {error.strerror}",
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}",
             code="SNG504",
             hint="give an array, a tensor, or the path of an .npy file or a Zarr array",
         ) from error
 
 
 def _mapping(array: np.ndarray) -> mmap.mmap | None:
-    """The memory map an array is a view of, if its pages can be given back without loss."""
+    """The file an array is a map of, if its pages can be given back without loss.
+
+    Pages of anonymous maps, and of maps that copy on write, hold what is nowhere else.
+    """
     base: Any = array
+    mode: str | None = None
     while isinstance(base, np.ndarray):
-        if isinstance(base, np.memmap) and base.mode not in ("r", "r+", "w+"):
-            return None  # copy-on-write pages hold changes that are nowhere else
+        mode = base.mode if isinstance(base, np.memmap) else mode
         base = base.base
-    return base if isinstance(base, mmap.mmap) else None
+    return base if isinstance(base, mmap.mmap) and mode in ("r", "r+", "w+") else None
 
 
 def _give_back(mapped: mmap.mmap, piece: np.ndarray) -> None:
     start_of_map = np.frombuffer(mapped, np.uint8).ctypes.data
-    low, high = np.lib.array_utils.byte_bounds(piece)
+    reach = [
+        (extent - 1) * stride for extent, stride in zip(piece.shape, piece.strides, strict=True)
+    ]
+    low = piece.ctypes.data + sum(min(0, each) for each in reach)
+    high = piece.ctypes.data + sum(max(0, each) for each in reach) + piece.itemsize
     first = (low - start_of_map) // mmap.PAGESIZE * mmap.PAGESIZE
     with contextlib.suppress(AttributeError, OSError, ValueError):  # not on every system
         mapped.madvise(mmap.MADV_DONTNEED, first, high - start_of_map - first)

@@ -36,6 +36,14 @@ class Stack:
         parts: list[Any] = [np.concatenate([getattr(x, name) for x in stacks]) for name in names]
         return cls(*parts, is_certain=all(stack.is_certain for stack in stacks))
 
+    def put(self, start: int, part: Stack) -> None:
+        """Enter the results of some matrices, from number `start` on."""
+        place = slice(start, start + len(part.bar))
+        self.sign[place], self.logarithm[place] = part.sign, part.logarithm
+        self.bar[place] = part.bar
+        if self.mantissa is not None and self.exponent is not None:
+            self.mantissa[place], self.exponent[place] = part.parts()
+
     def parts(self) -> tuple[np.ndarray, np.ndarray]:
         """Mantissas from ½ to 1, and exponents."""
         if self.mantissa is None or self.exponent is None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from snugly.errors import InputError
 from snugly.linalg.certainty import DOUBT
+from snugly.linalg.closed_form import LARGEST
 from snugly.linalg.lanes import CHUNK, smallest_chunk, stack_of
 from snugly.linalg.outcome import Outcome
 from snugly.linalg.stack import Stack
@@ -24,12 +25,11 @@ _WORTH_COMPILING: Final = 1_000_000
 def compute_stack(source: Source, plan: Plan, *, compiled: bool) -> Outcome:
     """The determinants of a stack, in portions of `plan.width` bytes."""
     array = source.array
-    stack = None
-    if compiled and array is not None:
+    if compiled and array is not None and array.flags.c_contiguous:
         stack = _compiled(array.reshape(-1, source.size, source.size), plan)
-    if stack is None:
-        stack = _in_portions(source, plan)
-    return _outcome(source, plan, stack)
+        if stack is not None:
+            return _outcome(source, plan, stack)
+    return _outcome(source, plan, _in_portions(source, plan, whole=not compiled))
 
 
 def _compiled(matrices: np.ndarray, plan: Plan) -> Stack | None:
@@ -53,21 +53,41 @@ def _compiled(matrices: np.ndarray, plan: Plan) -> Stack | None:
     return stack
 
 
-def _in_portions(source: Source, plan: Plan) -> Stack:
-    size = source.size
+def _in_portions(source: Source, plan: Plan, *, whole: bool) -> Stack:
+    """With NumPy; `whole` asks for the determinants themselves beside their logarithms."""
+    count, size = source.count, source.size
     step = max(1, plan.width // smallest_chunk(size, source.working.itemsize))
-    stacks: list[Stack] = []
-    for start in range(0, source.count, step):
-        stop = min(start + step, source.count)
+    wide = np.promote_types(source.working, np.float64)
+    results = Stack(
+        np.empty(count, source.working),
+        np.empty(count),
+        np.empty(count),
+        np.empty(count, wide) if whole and size <= LARGEST else None,
+        np.empty(count, np.int64) if whole and size <= LARGEST else None,
+    )
+    for start in range(0, count, step):
+        stop = min(start + step, count)
         portion = np.empty((stop - start, size, size), source.working)
-        for number in range(start, stop) if source.array is None else ():
+        _read(source, start, portion)
+        results.put(start, stack_of(portion, plan.width))
+    return results
+
+
+def _read(source: Source, start: int, portion: np.ndarray) -> None:
+    numbers = range(start, start + len(portion))
+    array = source.array
+    if array is None:
+        for place, number in enumerate(numbers):
             # As columns: the determinant is that of the transpose.
-            source.read(number, 0, size, portion[number - start].T)
-        if source.array is not None:
-            flat = source.array.reshape(-1, size, size)
-            np.copyto(portion, flat[start:stop], casting="unsafe")
-        stacks.append(stack_of(portion, plan.width))
-    return Stack.joined(stacks)
+            source.read(number, 0, source.size, portion[place].T)
+    elif array.flags.c_contiguous:
+        flat = array.reshape(-1, source.size, source.size)
+        np.copyto(portion, flat[numbers.start : numbers.stop], casting="unsafe")
+    elif source.batch:
+        places = np.unravel_index(np.arange(numbers.start, numbers.stop), source.batch)
+        np.copyto(portion, array[places], casting="unsafe")
+    else:
+        np.copyto(portion[0], array, casting="unsafe")
 
 
 def _outcome(source: Source, plan: Plan, stack: Stack) -> Outcome:
@@ -79,7 +99,7 @@ def _outcome(source: Source, plan: Plan, stack: Stack) -> Outcome:
         bar = np.where(certain, bar, np.inf)
         certain = certain.copy()
     batch = source.batch
-    mantissa, exponent = (None, None) if stack.mantissa is None else stack.parts()
+    mantissa, exponent = stack.mantissa, stack.exponent
     return Outcome(
         stack.sign.reshape(batch),
         stack.logarithm.reshape(batch),

@@ -28,7 +28,7 @@ def slogdet_of_tensor(a: Any, settings: Settings) -> LogDeterminant:
     import tensorflow as tf
 
     settings = settings.keeping_input()
-    tensor = tf.convert_to_tensor(a)
+    tensor = _as_tensor(tf, a)
     if tf.executing_eagerly() and hasattr(tensor, "numpy"):
         return _eagerly(tf, tensor, settings)
     return _in_graph(tf, tensor, settings)
@@ -38,13 +38,24 @@ def array_of_tensor(a: Any) -> np.ndarray:
     """A tensor's own memory as an array that must not be written to, or a copy from a GPU."""
     import tensorflow as tf
 
-    tensor = tf.convert_to_tensor(a)
+    tensor = _as_tensor(tf, a)
     if not hasattr(tensor, "numpy"):
         raise InputError(
             "det gives numbers, which a tensor inside a tf.function does not have yet",
             hint="use snugly.linalg.slogdet, which gives tensors there",
         )
     return _array(tensor)
+
+
+def _as_tensor(tf: Any, a: Any) -> Any:
+    try:
+        return tf.convert_to_tensor(a)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"a {type(a).__name__} is no plain tensor",
+            code="SNG502",
+            hint="convert it: `a.to_tensor()`, or `tf.sparse.to_dense(a)`",
+        ) from error
 
 
 def _eagerly(tf: Any, tensor: Any, settings: Settings) -> LogDeterminant:
@@ -137,31 +148,52 @@ def _in_graph(tf: Any, tensor: Any, settings: Settings) -> LogDeterminant:
 
 def _gradient(tf: Any, matrix: Any) -> Any:
     def gradient(_: Any, logabs: Any) -> Any:
-        weight = tf.cast(logabs, matrix.dtype)[..., tf.newaxis, tf.newaxis]
-        return weight * _inverse_adjoint(tf, matrix)
+        return _weighed_inverse(tf, matrix, logabs)
 
     return gradient
 
 
-def _inverse_adjoint(tf: Any, matrix: Any) -> Any:
-    """A⁻ᴴ, itself differentiable."""
+def _weighed_inverse(tf: Any, matrix: Any, weight: Any) -> Any:
+    """The weight times A⁻ᴴ, itself differentiable as often as one likes."""
 
     @tf.custom_gradient
-    def differentiable(matrix: Any) -> Any:
-        found = tf.numpy_function(_inverse_adjoint_of_array, [matrix], matrix.dtype, stateful=False)
-        found.set_shape(matrix.shape)
+    def differentiable(matrix: Any, weight: Any) -> Any:
+        if tf.executing_eagerly() and hasattr(matrix, "numpy"):
+            found = _inverse_of_array(_array(matrix), weight.numpy())
+            value = _tensor_on(tf, found)
+        else:
+            both = [matrix, weight]
+            value = tf.numpy_function(_inverse_of_array, both, matrix.dtype, stateful=False)
+            value.set_shape(matrix.shape)
 
-        def gradient(upstream: Any) -> Any:
+        def gradient(upstream: Any) -> tuple[Any, Any]:
             # d(A⁻ᴴ) = -A⁻ᴴ · dAᴴ · A⁻ᴴ
-            return -tf.matmul(found, tf.matmul(upstream, found, adjoint_a=True))
+            inverse_adjoint = _weighed_inverse(tf, matrix, tf.ones_like(weight))
+            by_weight = tf.reduce_sum(tf.math.conj(inverse_adjoint) * upstream, axis=(-2, -1))
+            inside = tf.matmul(upstream, inverse_adjoint, adjoint_a=True)
+            by_matrix = -tf.matmul(inverse_adjoint, inside)
+            factor = tf.cast(weight, matrix.dtype)[..., tf.newaxis, tf.newaxis]
+            return factor * by_matrix, tf.cast(tf.math.real(by_weight), weight.dtype)
 
-        return found, gradient
+        return value, gradient
 
-    return differentiable(matrix)
+    return differentiable(matrix, weight)
 
 
-def _inverse_adjoint_of_array(array: np.ndarray) -> np.ndarray:
-    return inverse(ArraySource(array, "the tensor"), adjoint=True).astype(array.dtype, copy=False)
+def _inverse_of_array(array: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    found = inverse(ArraySource(array, "the tensor"), adjoint=True)
+    found *= weight[..., np.newaxis, np.newaxis].astype(found.dtype)
+    return found.astype(array.dtype, copy=False)
+
+
+def _tensor_on(tf: Any, array: np.ndarray) -> Any:
+    """A tensor in the array's own memory, where that is aligned as TensorFlow needs it."""
+    if array.ctypes.data % 64 or array.size == 0 or array.dtype.name not in _SHARED:
+        return tf.constant(array)
+    return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+
+
+_SHARED: Final = ("float32", "float64", "complex64", "complex128")
 
 
 def _tensors(tf: Any, outcome: Outcome, dtype: Any) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ from snugly.linalg.certainty import Probes
 from snugly.linalg.factored import Factored
 from snugly.linalg.lapack import lapack_for
 from snugly.linalg.product import Product
-from snugly.linalg.scan import Scales
+from snugly.linalg.scan import Scales, take_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,8 +90,19 @@ class _Work:
                 self._write_line(lines[line], row)
         del room
         self._memory = np.empty((4, self._side**2), self._memory.dtype)
-        self._scales = scales.values
-        return bool(self._scales.all())
+        self._exponents = scales.exponents()
+        self._scales = scales.scaled(self._exponents)
+        if self._exponents is not None and scales.values.all():
+            self._scale(self._exponents)
+        return bool(scales.values.all())
+
+    def _scale(self, exponents: np.ndarray) -> None:
+        for i in range(self.count):
+            rows = exponents[i * self._side : i * self._side + self._extent(i)]
+            for j in range(self.count):
+                tile = self._read(i, j, 0)
+                take_out(tile, rows)
+                self._write(i, j, tile)
 
     def advance(self, step: int) -> None:
         """Choose pivots for one block of columns, and eliminate with them."""
@@ -135,6 +146,7 @@ class _Work:
             for i in reversed(range(j, self.count)):
                 probes.backward(self._by_columns(i, j), j * self._side, i * self._side)
             probes.swap_back(self._pivots[j], j * self._side)
+        self.product.scaled(self._exponents)
         return Factored(self.product, probes.error())
 
     def _tournament(self, step: int) -> tuple[np.ndarray, np.ndarray]:

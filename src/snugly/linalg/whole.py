@@ -5,17 +5,17 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from snugly.linalg import blocked
 from snugly.linalg.certainty import Probes
 from snugly.linalg.factored import Factored
 from snugly.linalg.lapack import lapack_for
 from snugly.linalg.product import Product
-from snugly.linalg.scan import Scales
+from snugly.linalg.scan import Scales, take_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy as np
 
     from snugly.linalg.sources import Source
 
@@ -50,10 +50,13 @@ def factor_whole(
         progress: Told the finished share of the work, from 0 to 1.
     """
     scales = _fill(source, index, matrix, filled=filled)
-    if not scales.all():
+    if not scales.values.all():
         return Factored.zero()
     size = len(matrix)
-    product, probes = Product(), Probes(scales, matrix.dtype)
+    exponents = scales.exponents()
+    if exponents is not None:
+        _scale(matrix, exponents)
+    product, probes = Product(), Probes(scales.scaled(exponents), matrix.dtype)
     swaps: list[tuple[int, np.ndarray]] = []
     for start, pivots in blocked.steps(lapack_for(matrix.dtype), matrix):
         stop = start + len(pivots)
@@ -71,24 +74,32 @@ def factor_whole(
         probes.backward(matrix[stop:, start:stop], start, stop)
         probes.backward(matrix[start:stop, start:stop], start, start)
         probes.swap_back(pivots, start)
+    product.scaled(exponents)
     return Factored(product, probes.error())
 
 
-def _fill(source: Source, index: int, matrix: np.ndarray, *, filled: bool) -> np.ndarray:
-    """Bring the matrix into its place, and give the scales of its rows."""
+def _scale(matrix: np.ndarray, exponents: np.ndarray) -> None:
+    step = max(1, _LOOKED_AT // (len(matrix) * matrix.itemsize))
+    for start in range(0, len(matrix), step):
+        take_out(matrix[:, start : start + step], exponents)
+
+
+def _fill(source: Source, index: int, matrix: np.ndarray, *, filled: bool) -> Scales:
+    """Bring the matrix into its place, and look at it."""
     size = len(matrix)
     step = max(1, _LOOKED_AT // (size * matrix.itemsize))
 
-    def fill(thread: int) -> np.ndarray:
+    def fill(thread: int) -> Scales:
         scales = Scales(source, index)
         for start in range(thread * step, size, _THREADS * step):
             block = matrix[:, start : start + step]
             if not filled:
                 source.read(index, start, start + block.shape[1], block)
             scales.look(block, start)
-        return scales.values
+        return scales
 
     if size <= _THREADS * step:
-        return np.maximum(fill(0), fill(1))
+        return fill(0).joined(fill(1))
     with ThreadPoolExecutor(_THREADS) as pool:
-        return np.maximum(*pool.map(fill, range(_THREADS)))
+        first, second = pool.map(fill, range(_THREADS))
+    return first.joined(second)

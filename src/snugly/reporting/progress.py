@@ -18,7 +18,9 @@ class Bar:
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._progress.add_task(title, total=1.0)
+        # The title may have a file's name in it, which may have anything in it.
+        shown = "".join(letter if letter.isprintable() else "�" for letter in title)
+        self._task = self._progress.add_task(shown, total=1.0)
         self._progress.start()
 
     def advance(self, share: float) -> None:
