@@ -132,7 +132,7 @@ def test_a_file_that_may_not_grow_is_refused_with_the_systems_reason(tmp_path, w
 INTERRUPTED = """
 import os, signal, sys, threading
 sys.path.insert(0, {root!r})
-from snugly.linalg.sources import open_source
+from snugly.linalg.files import open_source
 from tests.linalg.matrices import factored
 
 def progress(share):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from snugly.linalg.computing import Settings, compute
+from snugly.linalg.files import open_source
 from snugly.linalg.result import Determinant, LogDeterminant
-from snugly.linalg.sources import open_source
 from snugly.units import Size
 
 if TYPE_CHECKING:

@@ -33,7 +33,10 @@ def factor_on_device(tf: Any, matrix: Any) -> Factored:
     scale = tf.reduce_max(tf.abs(matrix), axis=-1)
     if not bool(tf.reduce_all(scale > 0)):
         return Factored.zero()
-    factors, order = tf.linalg.lu(matrix)
+    try:
+        factors, order = tf.linalg.lu(matrix)
+    except tf.errors.InvalidArgumentError:
+        return Factored.undecided()  # a pivot of zero is refused by some devices
     product = Product()
     product.multiply(tf.linalg.diag_part(factors).numpy())
     if _is_odd(order.numpy()):
