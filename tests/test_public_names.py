@@ -46,6 +46,8 @@ def test_public_names_are_pinned():
         "__version__",
         "devices",
         "explain",
+        "jacobian",
+        "jacobians",
         "linalg",
         "load_ipython_extension",
         "measure",

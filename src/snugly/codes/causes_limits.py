@@ -1,4 +1,4 @@
-"""Something other than memory ran out: SNG736 to SNG749."""
+"""Something other than memory ran out: SNG736 and up."""
 
 from __future__ import annotations
 

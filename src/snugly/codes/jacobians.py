@@ -19,7 +19,7 @@ CODES: Final = (
         "The budget is too small for this Jacobian",
         "The result, and what computing one row or column of it takes, do not fit the memory that"
         " was given; the message says how much would do. Nothing was computed.",
-        "Give the least that the message names, or stream the result to disk: `out=\"j.npy\"`.",
+        'Give the least that the message names, or stream the result to disk: `out="j.npy"`.',
     ),
     Code(
         "SNG522",
@@ -68,7 +68,7 @@ CODES: Final = (
         "SNG528",
         "A random function cannot be computed in parts",
         "The function draws random numbers. Within one pass they are drawn once, so that all rows"
-        " belong to the same function; here several passes would be needed, each with other numbers.",
+        " belong to the same function; here several passes would be needed, each with others.",
         "Draw outside and pass the numbers in, or use `tf.random.stateless_…` with a fixed seed.",
     ),
     Code(
