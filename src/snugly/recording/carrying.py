@@ -61,7 +61,8 @@ def unpack(data: bytes) -> Task:
     """The task in its new process, a model built anew."""
     import cloudpickle
 
-    task: Task = cloudpickle.loads(data)
+    with _variables_own_their_memory():
+        task: Task = cloudpickle.loads(data)
     if not isinstance(task.program, ModelParcel):
         return task
     import keras
@@ -72,6 +73,31 @@ def unpack(data: bytes) -> Task:
         parcel.configuration, custom_objects=parcel.custom
     )
     return replace(task, program=model)
+
+
+@contextmanager
+def _variables_own_their_memory() -> Iterator[None]:
+    """Variables travel as arrays, and one made from an array may borrow the array's memory.
+
+    TensorFlow does so where that happens to be aligned, and its allocator does not count it.
+    """
+    import numpy as np
+    import tensorflow as tf
+    from tensorflow.python.ops import resource_variable_ops
+
+    kind: Any = resource_variable_ops.ResourceVariable
+    original = kind.__init__
+
+    def copying(variable: Any, initial_value: Any = None, *arguments: Any, **named: Any) -> None:
+        if isinstance(initial_value, np.ndarray) and initial_value.dtype != object:
+            initial_value = tf.raw_ops.DeepCopy(x=tf.constant(initial_value))
+        original(variable, initial_value, *arguments, **named)
+
+    kind.__init__ = copying
+    try:
+        yield
+    finally:
+        kind.__init__ = original
 
 
 def _is_model(program: Any) -> bool:
