@@ -13,8 +13,8 @@ pytestmark = pytest.mark.tensorflow
 def test_a_record_is_exact_complete_and_attributed(name, tmp_path):
     found = record_program(name, tmp_path)
     if found.unaccounted:
-        # Known defect, seen once in ten runs of all tests: the timeline then holds 10.5 KiB that the
-        # allocator does not. One that is there every time fails here all the same.
+        # Known defect, seen once in ten runs of all tests: the timeline then holds 10.5 KiB that
+        # the allocator does not. One that is there every time fails here all the same.
         (tmp_path / "again").mkdir()
         found = record_program(name, tmp_path / "again")
     assert int(found.record.peak) == found.true_peak
