@@ -61,7 +61,7 @@ def architecture_of_cubin(path: Path) -> tuple[int, int] | None:
         return None
     flags = struct.unpack_from("<I", header, 48)[0]
     # The low byte until CUDA 12, the second byte from version 8 of the format on (CUDA 13).
-    number = flags >> 8 & 0xFF if header[8] >= 8 else flags & 0xFF  # noqa: PLR2004
+    number = flags >> 8 & 0xFF if header[8] >= 8 else flags & 0xFF  # noqa: PLR2004 - ABI 8
     return divmod(number, 10)
 
 

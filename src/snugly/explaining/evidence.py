@@ -35,6 +35,9 @@ TAIL: Final = 16
 MIDDLE: Final = 32
 """Chunks between that are looked at, at most."""
 
+_FEWEST_BYTES: Final = 8
+"""Fewer say nothing about an encoding."""
+
 TELLING: Final = tuple(
     word.encode()
     for word in ("rror", "emory", "Killed", "killed", "OOM", "oom", "CUDA", "Xid", "fault", "ailed")
@@ -117,7 +120,9 @@ def encoding_of(beginning: bytes) -> str:
         return "utf-16"
     sample = beginning[:2000]
     even, odd = sample[0::2], sample[1::2]
-    if len(sample) >= 8 and odd.count(0) > len(odd) * 0.7 and even.count(0) < len(even) * 0.2:  # noqa: PLR2004
+    # Western text in UTF-16 has a zero in every second byte; a few letters may be others'.
+    enough = len(sample) >= _FEWEST_BYTES
+    if enough and odd.count(0) > len(odd) * 0.7 and even.count(0) < len(even) * 0.2:  # noqa: PLR2004 - as above
         return "utf-16-le"
     return "utf-8-sig"
 

@@ -63,6 +63,9 @@ _MISSING: Final = re.compile(r"Requested: (\d{1,20}), available (-?\d{1,20}), mi
 _TELLING: Final = ("lloc", "Requested", "emory", "Limit:", "InUse:", "FreeBlock:", "Free ", "rss:")
 """Words of which a line must have one to be looked at."""
 
+_MOST_DIGITS: Final = 18
+"""Of a dimension: what fits an int64."""
+
 SMALL_SHARE: Final = 0.5
 """A limit below this part of the card means that somebody else holds the rest."""
 
@@ -132,7 +135,7 @@ def bytes_of_tensor(shape: str, dtype: str) -> Size | None:
     """Bytes of a tensor from its shape as written and its type; None where it cannot be known."""
     each = BYTES_OF.get(dtype)
     dimensions = [part.strip() for part in shape.split(",") if part.strip()]
-    if each is None or not all(part.isdigit() and len(part) <= 18 for part in dimensions):  # noqa: PLR2004
+    if each is None or not all(part.isdigit() and len(part) <= _MOST_DIGITS for part in dimensions):
         return None
     return _size(math.prod(int(part) for part in dimensions) * each)
 

@@ -22,6 +22,10 @@ TERMINAL_BONUS: Final = 40
 a cause that is more specific and was survived, not enough to make a cause of a warning."""
 
 
+LIKELY: Final = 0.5
+"""A warning that is less than this does not explain what came after it."""
+
+
 @dataclass(slots=True)
 class Candidate:
     """A cause that may be shown, before it is decided in which order."""
@@ -73,7 +77,7 @@ def rank(candidates: Iterable[Candidate]) -> list[Candidate]:
     for _ in remaining:
         changed = False
         for candidate in remaining:
-            if candidate.role in {"warning", "notice"} and candidate.confidence < 0.5:  # noqa: PLR2004
+            if candidate.role in {"warning", "notice"} and candidate.confidence < LIKELY:
                 continue
             followers = [scores[code] for code in candidate.explains if code in scores]
             needed = max(followers, default=-1) + 1

@@ -141,7 +141,7 @@ def writable(tensor: Any) -> np.ndarray:
     """The memory of a tensor that nobody else has seen yet, as an array that can be written."""
     tf = tensorflow()
     dtype = numpy_dtype(tensor.dtype)
-    plain = tf.bitcast(tensor, tf.uint16) if dtype.itemsize == 2 else tensor  # noqa: PLR2004
+    plain = tf.bitcast(tensor, tf.uint16) if dtype.itemsize == 2 else tensor  # noqa: PLR2004 - half
     address = np.asarray(memoryview(plain)).ctypes.data
     size = math.prod(tensor.shape) * dtype.itemsize
     if size == 0:
