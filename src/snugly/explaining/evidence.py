@@ -122,7 +122,7 @@ def encoding_of(beginning: bytes) -> str:
     even, odd = sample[0::2], sample[1::2]
     # Western text in UTF-16 has a zero in every second byte; a few letters may be others'.
     enough = len(sample) >= _FEWEST_BYTES
-    if enough and odd.count(0) > len(odd) * 0.7 and even.count(0) < len(even) * 0.2:  # noqa: PLR2004 - as above
+    if enough and odd.count(0) > len(odd) * 0.7 and even.count(0) < len(even) * 0.2:
         return "utf-16-le"
     return "utf-8-sig"
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from snugly.jacobians.lines import Lines, result_shape
 from snugly.jacobians.subject import Leaf, numpy_dtype, tensorflow
+from snugly.readers.host_memory import array_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -148,16 +149,6 @@ def writable(tensor: Any) -> np.ndarray:
         return np.empty(tuple(tensor.shape), dtype)
     memory: Any = (ctypes.c_char * size).from_address(address)
     return np.frombuffer(memory, dtype).reshape(tuple(tensor.shape))
-
-
-def array_of(tensor: Any) -> np.ndarray:
-    """A tensor's numbers, without a copy where it lies in host memory."""
-    if "CPU" not in tensor.device:
-        return tensor.numpy()
-    try:
-        return np.asarray(memoryview(tensor))
-    except (TypeError, ValueError, BufferError):  # bfloat16 has no buffer format
-        return tensor.numpy()
 
 
 def _summing(values: np.ndarray) -> Any:

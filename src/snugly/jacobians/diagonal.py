@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from snugly.errors import InputError
-from snugly.jacobians.computing import array_of
 from snugly.jacobians.known import Known, known
 from snugly.jacobians.matrix import settle
 from snugly.jacobians.plan import Request
@@ -19,6 +18,7 @@ from snugly.jacobians.products import _pull as pull
 from snugly.jacobians.products import product_program
 from snugly.jacobians.subject import tensorflow, tensors_of
 from snugly.progress import shown
+from snugly.readers.host_memory import array_of
 from snugly.units import Size
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 
 from snugly.errors import InputError, MemoryLimitExceeded
 from snugly.jacobians import examples
-from snugly.jacobians.computing import Filling, array_of
+from snugly.jacobians.computing import Filling
 from snugly.jacobians.finite import first_not_finite
 from snugly.jacobians.known import Known, known
 from snugly.jacobians.narrow import narrow_type, rounding_note
@@ -25,6 +25,7 @@ from snugly.jacobians.plan import Plan, Request
 from snugly.jacobians.streaming import Streamed, open_store, opened, stream
 from snugly.jacobians.subject import tensorflow, tensors_of
 from snugly.progress import shown
+from snugly.readers.host_memory import array_of
 from snugly.units import Size
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from scipy import sparse
 
 from snugly.errors import InputError, MemoryLimitExceeded
 from snugly.jacobians.colouring import colour_columns
-from snugly.jacobians.computing import array_of
 from snugly.jacobians.known import Known, known
 from snugly.jacobians.memory import OBJECTS, transient_of
 from snugly.jacobians.plan import Plan
@@ -27,6 +26,7 @@ from snugly.jacobians.products import _push as push
 from snugly.jacobians.products import product_program
 from snugly.jacobians.subject import tensorflow, tensors_of
 from snugly.progress import shown
+from snugly.readers.host_memory import array_of
 from snugly.units import Size
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from snugly.errors import InputError
-from snugly.jacobians.computing import array_of
 from snugly.jacobians.stores import NpyStore, Store, ZarrStore
 from snugly.jacobians.subject import numpy_dtype, tensorflow
+from snugly.readers.host_memory import array_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -20,6 +20,7 @@ from snugly.linalg.inverse import inverse
 from snugly.linalg.outcome import Outcome
 from snugly.linalg.result import LogDeterminant
 from snugly.linalg.sources import ArraySource, checked_shape, working_dtype
+from snugly.readers.host_memory import array_of
 from snugly.units import Size
 
 
@@ -44,7 +45,7 @@ def array_of_tensor(a: Any) -> np.ndarray:
             "det gives numbers, which a tensor inside a tf.function does not have yet",
             hint="use snugly.linalg.slogdet, which gives tensors there",
         )
-    return _array(tensor)
+    return array_of(tensor)
 
 
 def _as_tensor(tf: Any, a: Any) -> Any:
@@ -61,7 +62,7 @@ def _as_tensor(tf: Any, a: Any) -> Any:
 def _eagerly(tf: Any, tensor: Any, settings: Settings) -> LogDeterminant:
     outcome = _on_gpu(tf, tensor, settings)
     if outcome is None:
-        outcome = compute(ArraySource(_array(tensor), "the tensor"), settings)
+        outcome = compute(ArraySource(array_of(tensor), "the tensor"), settings)
 
     @tf.custom_gradient
     def differentiable(matrix: Any) -> Any:
@@ -159,7 +160,7 @@ def _weighed_inverse(tf: Any, matrix: Any, weight: Any) -> Any:
     @tf.custom_gradient
     def differentiable(matrix: Any, weight: Any) -> Any:
         if tf.executing_eagerly() and hasattr(matrix, "numpy"):
-            found = _inverse_of_array(_array(matrix), weight.numpy())
+            found = _inverse_of_array(array_of(matrix), weight.numpy())
             value = _tensor_on(tf, found)
         else:
             both = [matrix, weight]
@@ -216,12 +217,3 @@ def _precision(real: np.dtype[Any]) -> float:
     if real.name == "bfloat16":
         return 2.0**-7
     return float(np.finfo(real).eps)
-
-
-def _array(tensor: Any) -> np.ndarray:
-    if "CPU" not in tensor.device:
-        return tensor.numpy()
-    try:
-        return np.asarray(memoryview(tensor))
-    except (TypeError, ValueError, BufferError):  # bfloat16 has no buffer format
-        return tensor.numpy()
