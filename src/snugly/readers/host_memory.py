@@ -1,4 +1,4 @@
-"""A tensor's numbers as an array: its own memory where that is the host's, a copy from elsewhere."""
+"""A tensor's numbers as an array: its own memory on the host, a copy from elsewhere."""
 
 from __future__ import annotations
 
