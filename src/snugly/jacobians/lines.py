@@ -13,7 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from snugly.jacobians.last_layer import last_layer
 from snugly.jacobians.subject import Leaf, Subject, tensorflow
+from snugly.jacobians.vectorising import side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,10 +72,15 @@ class Lines:
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(sources)
             output = self.subject.call(leaves)[self.leaf]
+        layer = last_layer(tape, output, sources)
 
         def row(number: Any) -> list[Any]:
-            seed = self.seed(number, self.along, output.dtype)
-            gradients = tape.gradient(output, sources, seed)
+            if layer is None:
+                seed = self.seed(number, self.along, output.dtype)
+                gradients = tape.gradient(output, sources, seed)
+            else:
+                seed = layer.seed(number, self.examples)
+                gradients = tape.gradient(layer.inputs, sources, seed)
             return [self._flat(g, leaf) for g, leaf in zip(gradients, self.across, strict=True)]
 
         return row
@@ -122,7 +129,7 @@ def several(start: Callable[[Any], list[Any]], numbers: Any, *, vectorised: bool
     """The lines with these numbers, each result stacked along a new first axis."""
     tf = tensorflow()
     if vectorised:
-        return tf.vectorized_map(start, numbers, fallback_to_while_loop=False)
+        return side_by_side(start, numbers)
     return [line[tf.newaxis] for line in start(numbers[0])]
 
 

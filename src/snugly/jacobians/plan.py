@@ -7,9 +7,7 @@ that is chosen is predicted once more before it runs.
 
 from __future__ import annotations
 
-import logging
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,11 +18,11 @@ from snugly.jacobians.subject import tensorflow
 from snugly.units import Provenance, Size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from snugly.jacobians.subject import Subject
 
-_SHARE: Final = 0.075
+_SHARE: Final = 0.09
 """Without a budget, a chunk may take this share of the result, so that the peak stays under 1.1."""
 _ENOUGH: Final = 32 << 20
 """A chunk that takes so many bytes is taken to be large enough (assumed, not measured)."""
@@ -228,8 +226,7 @@ def _portion(
     why = ""
     if lines.count > 1:
         try:
-            with _quietly():
-                fitted = _vectorised(lines, room, leaves, narrow)
+            fitted = _vectorised(lines, room, leaves, narrow)
         except Exception as error:  # noqa: BLE001 - pfor raises whatever its converters do
             fitted, why = None, f"not vectorised: {_first_line(error)}"
         if fitted is not None:
@@ -238,18 +235,6 @@ def _portion(
     program = step_program(lines, 1, vectorised=False, narrow=narrow)
     transient, provenance = transient_of(program, leaves)
     return Portion(lines, 1, False, Size(transient), provenance), why
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Keep TensorFlow from logging pages about what it cannot vectorise: the plan says it."""
-    logger = logging.getLogger("tensorflow")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _vectorised(
