@@ -66,12 +66,49 @@ def test_an_array_that_was_written_to():
     assert slope(f) == 7.0
 
 
-@pytest.mark.parametrize("take", [lambda solver: solver, lambda solver: solver.advance])
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda solver: solver,
+        lambda solver: solver.advance,
+        lambda solver, made={}: made.setdefault("f", lambda x: x * solver.step),
+    ],
+)
 def test_an_object_that_was_set_otherwise(take):
     solver = Solver(2.0)
     assert slope(take(solver)) == 2.0
     solver.step = 4.0
     assert slope(take(solver)) == 4.0
+
+
+def test_weights_that_were_put_in_another_s_place():
+    weights = {"first": tf.constant(2.0), "others": [tf.constant(1.0)]}
+
+    def f(x):
+        return x * weights["first"] * weights["others"][0]
+
+    assert slope(f) == 2.0
+    weights["others"][0] = tf.constant(3.0)
+    assert slope(f) == 6.0
+    weights["first"] = tf.constant(1.0)
+    assert slope(f) == 3.0
+
+
+def test_what_a_function_counts_itself_is_not_a_change():
+    traced, times = [], 0
+    solver = Solver(2.0)
+
+    def f(x):
+        nonlocal times
+        traced.append(1)
+        times += 1
+        solver.calls = times
+        return x * solver.step
+
+    slope(f)
+    before = len(traced)
+    slope(f)
+    assert len(traced) == times == before
 
 
 def test_nothing_changed():
@@ -91,6 +128,15 @@ def test_what_is_gone_is_never_the_same_as_what_took_its_place():
     held = Solver(1.0)
 
     assert surroundings(f) != before
+
+
+def test_attributes_of_objects_are_read_one_level_deep():
+    solver = Solver(1.0)
+    before = surroundings(solver.advance)
+
+    assert surroundings(solver.advance) == before
+    solver.step = 2.0
+    assert surroundings(solver.advance) != before
 
 
 def test_containers_that_hold_themselves_come_to_an_end():

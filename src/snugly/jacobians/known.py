@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from snugly.jacobians.lines import Lines, filling_program, step_program, unconnected
 from snugly.jacobians.plan import Plan, Request, choose
 from snugly.jacobians.subject import Subject, owner_of, tensorflow
-from snugly.jacobians.surroundings import surroundings
+from snugly.jacobians.surroundings import still_holds, surroundings, unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -28,7 +28,7 @@ class Known:
         self._kind = kind
         self.missing = unconnected(subject) if kind is Lines else []
         """Pairs of output and input without a path between them."""
-        self.around: Hashable = None
+        self.around: dict[str, Hashable] = {}
         """What the function read besides its input when it was traced."""
         self._plans: dict[Hashable, Plan] = {}
         self._programs: dict[Hashable, Any] = {}
@@ -74,10 +74,10 @@ def known(function: Any, x: Any, wrt: Any = None) -> Known:
     except TypeError:  # cannot be referred to weakly, or has no hash
         return Known(Subject(function, x, wrt))
     key = (name, _outline(tf, x), _identities(tf, wrt))
-    around = surroundings(function)
-    if key not in entries or entries[key].around != around:
+    if key not in entries or not still_holds(entries[key].around, function):
+        before = surroundings(function)
         entries[key] = Known(Subject(function, x, wrt))
-        entries[key].around = around
+        entries[key].around = unchanged(before, surroundings(function))
     return entries[key]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import weakref
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -46,9 +46,28 @@ class _Same:
         return self._number
 
 
-def surroundings(function: Any) -> Hashable:
-    """Everything that went into a program as a constant, comparable."""
-    return _of(function, 0, set())
+def surroundings(function: Any) -> dict[str, Hashable]:
+    """What went into a program as constants, by name, each comparable."""
+    if isinstance(function, FunctionType):
+        return {name: _of(value, 1, set()) for name, value in _read(function)}
+    if isinstance(function, MethodType):
+        return {**surroundings(function.__func__), **_attributes(function.__self__, 0, set())}
+    if isinstance(function, functools.partial):
+        return {"": _of(function, 0, set())}
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - its code is what is asked for
+    around = surroundings(call) if isinstance(call, FunctionType) else {}
+    return {**around, **_attributes(function, 0, set())}
+
+
+def unchanged(before: dict[str, Hashable], after: dict[str, Hashable]) -> dict[str, Hashable]:
+    """What a function did not change itself while it was traced: counters say nothing of it."""
+    return {name: value for name, value in before.items() if after.get(name) == value}
+
+
+def still_holds(around: dict[str, Hashable], function: Any) -> bool:
+    """Whether everything is as it was."""
+    now = surroundings(function)
+    return all(now.get(name) == value for name, value in around.items())
 
 
 def _of(thing: Any, depth: int, seen: set[int]) -> Hashable:  # noqa: PLR0911 - a kind each
@@ -62,13 +81,15 @@ def _of(thing: Any, depth: int, seen: set[int]) -> Hashable:  # noqa: PLR0911 - 
     if isinstance(thing, (list, tuple, set, frozenset, dict)):
         return _container(thing, depth, seen)
     if isinstance(thing, MethodType):
-        return _of(thing.__func__, depth, seen), _object(thing.__self__, depth, seen)
+        return _of(thing.__func__, depth, seen), _of(thing.__self__, depth, seen)
     if isinstance(thing, functools.partial):
         bound = (thing.func, *thing.args, *thing.keywords.values())
         return tuple(_of(part, depth + 1, seen) for part in bound)
     if isinstance(thing, FunctionType):
-        return _Same(thing), tuple(_of(value, depth + 1, seen) for value in _read(thing))
-    return _object(thing, depth, seen) if depth == 0 else _Same(thing)
+        return _Same(thing), tuple(_of(value, depth + 1, seen) for _, value in _read(thing))
+    if isinstance(thing, (ModuleType, type)):
+        return _Same(thing)
+    return _Same(thing), tuple(_attributes(thing, depth, seen).items())
 
 
 def _container(thing: Any, depth: int, seen: set[int]) -> Hashable:
@@ -79,29 +100,28 @@ def _container(thing: Any, depth: int, seen: set[int]) -> Hashable:
     return type(thing), frozenset(found) if isinstance(thing, (set, frozenset)) else tuple(found)
 
 
-def _object(thing: Any, depth: int, seen: set[int]) -> Hashable:
-    """The object itself, and its plain attributes: `solver.dt = 0.1` is another solver."""
-    attributes = getattr(thing, "__dict__", {})
-    kept = [
-        (name, _of(value, depth + 1, seen))
-        for name, value in list(attributes.items())
-        if isinstance(value, (*_PLAIN, np.ndarray, list, tuple, dict)) and not name.startswith("_")
-    ]
-    return _Same(thing), tuple(kept)
+def _attributes(thing: Any, depth: int, seen: set[int]) -> dict[str, Hashable]:
+    """An object's attributes that may go into a program: `solver.dt = 0.1` is another solver."""
+    kinds = (*_PLAIN, np.ndarray, list, tuple, dict)
+    return {
+        f"self.{name}": _of(value, depth + 1, seen)
+        for name, value in list(getattr(thing, "__dict__", {}).items())
+        if isinstance(value, kinds) and not name.startswith("_")
+    }
 
 
-def _read(function: FunctionType) -> Iterator[Any]:
-    """The values of a function's closure, defaults, and the globals it names."""
-    for cell in function.__closure__ or ():
+def _read(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """What a function has in its closure, its defaults, and the globals it names."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
-            yield cell.cell_contents
+            yield name, cell.cell_contents
         except ValueError:  # not bound yet
-            yield None
-    yield from function.__defaults__ or ()
-    yield from (function.__kwdefaults__ or {}).values()
+            yield name, None
+    yield "defaults", function.__defaults__
+    yield "keyword defaults", function.__kwdefaults__
     for name in sorted(_names(function.__code__)):
         if name in function.__globals__:
-            yield function.__globals__[name]
+            yield f"global {name}", function.__globals__[name]
 
 
 def _names(code: CodeType) -> set[str]:
