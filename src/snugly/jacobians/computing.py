@@ -54,29 +54,46 @@ class Filling:
             dtype = self._narrow or leaf.dtype
             zeros = bool(lines.examples) and self._whole
             results.append(tf.raw_ops.Empty(shape=shape, dtype=dtype, init=zeros))
-        program = self._known.filling(
+        program = self._known.of_batch(self._plan.batch).filling(
             lines,
             portion.chunk,
             vectorised=portion.vectorised,
             whole=self._whole,
             narrow=self._narrow,
         )
+        for start in self._plan.starts():
+            batch = part_of(leaves, start, self._plan.batch)
+            self._fill(program, portion, batch, results, start, progress)
+        subject = self._known.subject
+        output = subject.outputs[lines.leaf]
+        return [
+            tf.reshape(result, self._shape(output, leaf, lines))
+            for result, leaf in zip(results, subject.sources, strict=True)
+        ]
+
+    def _fill(  # noqa: PLR0913, PLR0917 - what a loop is made of
+        self,
+        program: Any,
+        portion: Portion,
+        leaves: Sequence[Any],
+        results: Sequence[Any],
+        example: int,
+        progress: Callable[[float], None],
+    ) -> None:
+        tf = tensorflow()
         first, turns = 0, portion.turns
         at_once = turns if self._known.subject.random else 1
         while first < turns:
             begun = time.monotonic()
             last = min(first + at_once, turns)
-            total = program(list(leaves), results, tf.constant(first), tf.constant(last))
+            numbers = (tf.constant(number) for number in (first, last, example))
+            total = program(list(leaves), list(results), *numbers)
             self.suspect |= not bool(tf.math.is_finite(total))
             self._advance((last - first) * portion.chunk, progress)
             first = last
             taken = time.monotonic() - begun
             # Each pass runs the forward pass anew: as few of them as a person's patience allows.
             at_once = max(1, min(at_once * 16, int(at_once * _PATIENCE / max(taken, 1e-6))))
-        return [
-            tf.reshape(result, self._shape(lines.along, leaf, lines))
-            for result, leaf in zip(results, lines.across, strict=True)
-        ]
 
     def _columns(self, leaves: Sequence[Any], progress: Callable[[float], None]) -> list[list[Any]]:
         tf = tensorflow()
@@ -117,6 +134,11 @@ class Filling:
         if lines.examples and not self._whole:
             return (*output.shape, *source.shape[1:])
         return (*output.shape, *source.shape)
+
+
+def part_of(leaves: Sequence[Any], start: int, batch: int) -> list[Any]:
+    """So many examples of the inputs from one on; all of them where no batch is asked for."""
+    return [leaf[start : start + batch] for leaf in leaves] if batch else list(leaves)
 
 
 def place_columns(

@@ -102,7 +102,7 @@ def ntk(  # noqa: PLR0913 - as `jacobian`
     x2 = x1 if x2 is None else x2
     left, right = known(f, x1, wrt), known(f, x2, wrt)
     about: Known = left.program(
-        ("kernel", id(right)),
+        ("kernel", right),
         lambda: Known(Pair(left.subject, right.subject), KernelRows),  # type: ignore[arg-type]
     )
     leaves = [*tensors_of(x1), *tensors_of(x2)]

@@ -58,6 +58,12 @@ class Known:
 
         return self.program(key, make)
 
+    def of_batch(self, batch: int) -> Known:
+        """The same function for so many examples at a time; itself for 0."""
+        if not batch:
+            return self
+        return self.program(("batch", batch), lambda: Known(self.subject.of_batch(batch)))
+
     def program(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """A compiled program, made once."""
         if key not in self._programs:

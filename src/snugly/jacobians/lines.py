@@ -33,6 +33,8 @@ class Lines:
     """Which output, or which input."""
     examples: int = 0
     """How many examples that do not mix; 0 where lines are whole rows or columns."""
+    total: int = 0
+    """How many examples the result has, where these are only some of them."""
 
     @property
     def along(self) -> Leaf:
@@ -49,6 +51,17 @@ class Lines:
     def count(self) -> int:
         """How many lines there are."""
         return self.along.size // max(1, self.examples)
+
+    def several(self, leaves: Sequence[Any], *, vectorised: bool) -> Callable[[Any], list[Any]]:
+        """Run what all lines share; the function that is returned computes those of some numbers.
+
+        It gives a tensor for each of `across`, with the lines along its first axis.
+        """
+        tf = tensorflow()
+        line = self.start(leaves)
+        if vectorised:
+            return lambda numbers: side_by_side(line, numbers)
+        return lambda numbers: [part[tf.newaxis] for part in line(numbers[0])]
 
     def start(self, leaves: Sequence[Any]) -> Callable[[Any], list[Any]]:
         """Run what all lines share; the function that is returned computes one, by its number.
@@ -125,21 +138,13 @@ def unconnected(subject: Subject) -> list[tuple[int, int]]:
     return missing
 
 
-def several(start: Callable[[Any], list[Any]], numbers: Any, *, vectorised: bool) -> list[Any]:
-    """The lines with these numbers, each result stacked along a new first axis."""
-    tf = tensorflow()
-    if vectorised:
-        return side_by_side(start, numbers)
-    return [line[tf.newaxis] for line in start(numbers[0])]
-
-
 def step_program(lines: Lines, chunk: int, *, vectorised: bool, narrow: Any = None) -> Any:
     """The compiled program (inputs, first number) → so many lines, as a concrete function."""
     tf = tensorflow()
 
     def step(leaves: list[Any], first: Any) -> list[Any]:
         numbers = first + tf.range(chunk)
-        found = several(lines.start(leaves), numbers, vectorised=vectorised)
+        found = lines.several(leaves, vectorised=vectorised)(numbers)
         return [line if narrow is None else tf.cast(line, narrow) for line in found]
 
     specs = [tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in lines.subject.inputs]
@@ -150,7 +155,10 @@ def step_program(lines: Lines, chunk: int, *, vectorised: bool, narrow: Any = No
 def filling_program(
     lines: Lines, chunk: int, *, vectorised: bool, whole: bool, narrow: Any = None
 ) -> Any:
-    """The compiled loop (inputs, results, from, to) that fills results in place, chunk by chunk.
+    """The compiled loop that fills results in place, chunk by chunk.
+
+    It takes inputs, results, the chunks to begin and end with, and the place among all examples of
+    the first of these.
 
     The results are tensors of shape (rows, columns) that the caller allocated. `InplaceUpdate`
     writes into their own memory (tensorflow/core/kernels/inplace_ops.cc, TF 2.21: "this creates an
@@ -161,16 +169,16 @@ def filling_program(
     tf = tensorflow()
     last = lines.count - chunk
 
-    def fill(leaves: list[Any], results: list[Any], low: Any, high: Any) -> Any:
-        start = lines.start(leaves)
+    def fill(leaves: list[Any], results: list[Any], low: Any, high: Any, example: Any) -> Any:
+        several = lines.several(leaves, vectorised=vectorised)
 
         def body(turn: Any, total: Any, *results: Any) -> tuple[Any, ...]:
             # The last chunk begins earlier rather than being smaller: one shape, one program.
             numbers = tf.minimum(turn * chunk, last) + tf.range(chunk)
-            found = several(start, numbers, vectorised=vectorised)
+            found = several(numbers)
             updated = []
             for result, values in zip(results, found, strict=True):
-                rows = _places(lines, numbers, whole=whole)
+                rows = _places(lines, numbers, example, whole=whole)
                 values = tf.reshape(values, (-1, result.shape[1]))  # noqa: PLW2901
                 total += _checksum(values)
                 narrowed = values if narrow is None else tf.cast(values, narrow)
@@ -192,7 +200,7 @@ def filling_program(
     ]
     number = tf.TensorSpec((), tf.int32)
     function = tf.function(fill, autograph=False)
-    return function.get_concrete_function(specs, shapes, number, number)
+    return function.get_concrete_function(specs, shapes, number, number, number)
 
 
 def result_shape(lines: Lines, leaf: Leaf, *, whole: bool) -> tuple[int, int]:
@@ -203,18 +211,18 @@ def result_shape(lines: Lines, leaf: Leaf, *, whole: bool) -> tuple[int, int]:
     """
     if not lines.examples:
         return lines.count, leaf.size
-    rows = lines.count * lines.examples * (lines.examples if whole else 1)
-    return rows, leaf.size // lines.examples
+    total = lines.total or lines.examples
+    return lines.count * total * (total if whole else 1), leaf.size // lines.examples
 
 
-def _places(lines: Lines, numbers: Any, *, whole: bool) -> Any:
+def _places(lines: Lines, numbers: Any, first: Any, *, whole: bool) -> Any:
     tf = tensorflow()
     if not lines.examples:
         return numbers
-    examples = tf.range(lines.examples)[tf.newaxis]
+    examples = (first + tf.range(lines.examples))[tf.newaxis]
     rows = examples * lines.count + numbers[:, tf.newaxis]
     if whole:
-        rows = rows * lines.examples + examples
+        rows = rows * (lines.total or lines.examples) + examples
     return tf.reshape(rows, (-1,))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from snugly.errors import InputError, MemoryLimitExceeded
 from snugly.jacobians import examples
+from snugly.jacobians.batches import in_batches
 from snugly.jacobians.computing import Filling
 from snugly.jacobians.finite import first_not_finite
 from snugly.jacobians.known import Known, known
@@ -156,27 +157,40 @@ def settle(about: Known, request: Request, leaves: Sequence[Any], narrow: Any = 
     subject = about.subject
     if not request.whole:
         count = examples.require_examples(subject) if subject.variables is None else 0
-        if not count:
-            return about.plan(replace(request, whole=True), leaves, narrow)
-        chosen = about.plan(replace(request, examples=count), leaves, narrow)  # refuses first
-        pair = examples.mixing(about, leaves, count)
-        if pair is not None:
-            raise examples.refusal(pair)
-        return chosen
+        if count:
+            return _apart(about, request, leaves, count, narrow)
+        return about.plan(replace(request, whole=True), leaves, narrow)
     count = examples.count_of(subject)
     rows = sum(leaf.size for leaf in subject.outputs)
     worthwhile = count > 1 and rows > 8 * (count - 1).bit_length() and not subject.random
     if worthwhile and examples.is_exact(subject) and _places_fit(about, count):
-        limit = request.budget if request.budget is not None else request.available
-        apart = replace(request, examples=count)
         try:
-            chosen = about.plan(apart, leaves, narrow)
-            taken = examples.memory_of_mixing(about, count, leaves)
-        except MemoryLimitExceeded:
-            return about.plan(request, leaves, narrow)
-        if (limit is None or taken <= limit) and examples.mixing(about, leaves, count) is None:
-            return chosen
+            return _apart(about, request, leaves, count, narrow)
+        except (MemoryLimitExceeded, examples.ExamplesMixError):
+            pass
     return about.plan(request, leaves, narrow)
+
+
+def _apart(about: Known, request: Request, leaves: Sequence[Any], count: int, narrow: Any) -> Plan:
+    """The plan for examples that do not mix; an error where they do."""
+    refused: MemoryLimitExceeded | None = None
+    chosen: Plan | None = None
+    try:
+        chosen = about.plan(replace(request, examples=count), leaves, narrow)
+    except MemoryLimitExceeded as error:
+        refused = error
+    if chosen is None or chosen.is_way_out:
+        batched = in_batches(about, request, leaves, count, narrow)
+        if batched is not None:
+            return batched
+    if chosen is None:
+        assert refused is not None
+        raise refused
+    limit = request.budget if request.budget is not None else request.available
+    pair = examples.mixing(about, leaves, count, limit)
+    if pair is not None:
+        raise examples.ExamplesMixError(pair)
+    return chosen
 
 
 def _in_memory(  # noqa: PLR0913, PLR0917 - what a computation is made of

@@ -18,7 +18,7 @@ from snugly.jacobians.subject import tensorflow
 from snugly.units import Provenance, Size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from snugly.jacobians.subject import Subject
 
@@ -26,10 +26,14 @@ _SHARE: Final = 0.09
 """Without a budget, a chunk may take this share of the result, so that the peak stays under 1.1."""
 _ENOUGH: Final = 32 << 20
 """A chunk that takes so many bytes is taken to be large enough (assumed, not measured)."""
+_COMPILING: Final = 40 << 20
+"""What TensorFlow's programs take when they are made and first run (10 to 40 MiB were seen) is no
+part of a budget, but so much is left free where there is as much."""
 _SMALL: Final = 1 << 20
 """A result smaller than this may have as much beside it."""
 _LARGEST_CHUNK: Final = 1024
 _PROBES: Final = (2, 8)
+_WAY_OUT: Final = "activations kept for rows would break the budget; columns keep none"
 _FORWARD_COST: Final = 1.5
 """A column takes about so many times as long as a row (assumed, not measured)."""
 
@@ -73,6 +77,9 @@ class Plan:
     provenance: Provenance
     """Whether the peak is predicted or was measured on one line."""
     streamed: bool = False
+    batch: int = 0
+    """How many examples at a time; 0 for all of them."""
+    batches: int = 1
     notes: tuple[str, ...] = ()
     portions: tuple[Portion, ...] = field(default=(), repr=False)
 
@@ -80,11 +87,23 @@ class Plan:
         how = f"{self.chunk} at a time" if self.vectorised else "one at a time"
         kind = "rows" if self.mode == "reverse" else "columns"
         where = "on disk" if self.streamed else "in memory"
+        how += f", {self.batch} examples at a time" if self.batch else ""
         said = "".join(f"\n  {note}" for note in self.notes)
         return (
             f"{self.method}: {self.lines} {kind}, {how}; result {self.result} {where},"
             f" peak {self.peak} ({self.provenance}); {self.reason}{said}"
         )
+
+    @property
+    def is_way_out(self) -> bool:
+        """Whether rows would be cheaper, and only their activations speak against them."""
+        return self.reason.startswith(_WAY_OUT)
+
+    def starts(self) -> Iterator[int]:
+        """The first example of each batch; the last begins earlier rather than being smaller."""
+        total = self.portions[0].lines.total
+        for number in range(self.batches):
+            yield min(number * self.batch, total - self.batch) if self.batch else 0
 
     def noting(self, *notes: str) -> Plan:
         """The same with more to say."""
@@ -99,6 +118,8 @@ class Request:
     mode: str = "auto"
     examples: int = 0
     """How many examples were found not to mix; 0 where they do, or there are none."""
+    total: int = 0
+    """How many examples there are in all, where the subject has only some of them."""
     whole: bool = True
     """Whether the zeros between examples are part of the result."""
     streamed: bool = False
@@ -137,7 +158,7 @@ def choose(
         room, portions, notes = _room(result, request), [], [why]
         try:
             for leaf in range(len(groups)):
-                lines = kind(subject, mode, leaf, examples)
+                lines = kind(subject, mode, leaf, examples, request.total)
                 portion, note = _portion(lines, room, leaves, narrow)
                 portions.append(portion)
                 notes += [note] if note and note not in notes else []
@@ -151,6 +172,7 @@ def choose(
             continue
         why = "; ".join(notes)
         most = max(portion.transient for portion in portions)
+        most += subject.held if request.total else 0  # a batch is a copy of its part of the input
         held = most if request.streamed else most + result
         limit = request.budget if request.budget is not None else request.available
         if limit is None or held <= limit:
@@ -173,13 +195,10 @@ def result_bytes(subject: Subject, request: Request) -> Size:
     for output in subject.outputs:
         for source in subject.sources:
             item = request.item or source.dtype.size
-            numbers = output.size * source.size
-            total += (numbers // request.examples if _apart(request) else numbers) * item
+            each = max(1, request.examples)
+            blocks = (request.total or each) ** (2 if request.whole else 1)
+            total += (output.size // each) * (source.size // each) * blocks * item
     return Size(total)
-
-
-def _apart(request: Request) -> bool:
-    return bool(request.examples) and not request.whole
 
 
 def _room(result: Size, request: Request) -> int:
@@ -190,7 +209,7 @@ def _room(result: Size, request: Request) -> int:
     if request.budget is None:
         return share if request.streamed else min(share, _ENOUGH // 2)
     left = int(request.budget) - (0 if request.streamed else int(result))
-    return min(left, max(share, _ENOUGH))
+    return min(max(left - _COMPILING, left // 2), max(share, _ENOUGH))
 
 
 def _modes(subject: Subject, request: Request) -> list[tuple[Mode, str]]:
@@ -209,13 +228,13 @@ def _modes(subject: Subject, request: Request) -> list[tuple[Mode, str]]:
         # Rows lie together in the file; columns are the way out where activations do not fit.
         return [
             ("reverse", "rows lie together in the file"),
-            ("forward", "activations kept for rows would break the budget; columns keep none"),
+            ("forward", _WAY_OUT),
         ]
     if columns * _FORWARD_COST < rows:
         return [("forward", f"fewer columns than rows: {numbers}"), ("reverse", numbers)]
     return [
         ("reverse", f"rows cost no more than columns: {numbers}"),
-        ("forward", "activations kept for rows would break the budget; columns keep none"),
+        ("forward", _WAY_OUT),
     ]
 
 
@@ -233,7 +252,7 @@ def _portion(
             return fitted, ""
         why = why or "one line at a time is what the budget leaves"
     program = step_program(lines, 1, vectorised=False, narrow=narrow)
-    transient, provenance = transient_of(program, leaves)
+    transient, provenance = transient_of(program, leaves, ahead_of(lines))
     return Portion(lines, 1, False, Size(transient), provenance), why
 
 
@@ -245,7 +264,7 @@ def _vectorised(
 
     def transient(chunk: int) -> tuple[int, Provenance]:
         program = step_program(lines, chunk, vectorised=True, narrow=narrow)
-        return transient_of(program, leaves)
+        return transient_of(program, leaves, ahead_of(lines))
 
     small, large = (min(probe, lines.count) for probe in _PROBES)
     first, provenance = transient(small)
@@ -266,6 +285,11 @@ def _vectorised(
     return Portion(lines, chunk, True, Size(taken), provenance)
 
 
+def ahead_of(lines: Lines) -> int:
+    """What may be computed before it is needed: in forward mode, every activation."""
+    return lines.subject.activations if lines.mode == "forward" else 0
+
+
 def _balanced(count: int, chunk: int) -> int:
     """The smallest chunk with as few turns."""
     turns = -(-count // chunk)
@@ -278,18 +302,21 @@ def _plan(  # noqa: PLR0913, PLR0917 - what a plan is made of
     widest = max(portions, key=lambda portion: portion.lines.count)
     predicted = all(portion.provenance == "predicted" for portion in portions)
     examples = request.examples
-    blocks = f"; the {examples} examples were found not to mix" if examples else ""
+    blocks = f"; the {request.total or examples} examples were found not to mix" if examples else ""
+    batches = -(-request.total // examples) if request.total else 1
     return Plan(
         method="blocks" if examples else mode,
         mode=mode,
         reason=why + blocks,
         chunk=widest.chunk,
-        lines=sum(portion.lines.count for portion in portions),
+        lines=sum(portion.lines.count for portion in portions) * batches,
         vectorised=widest.vectorised,
         result=result,
         peak=held,
         provenance="predicted" if predicted else "measured",
         streamed=request.streamed,
+        batch=examples if request.total else 0,
+        batches=batches,
         portions=tuple(portions),
     )
 

@@ -153,7 +153,8 @@ def _product(  # noqa: PLR0913, PLR0917 - what a product is made of
 
 
 def _require(about: Known, name: str, program: Any, budget: Size) -> None:
-    needed = about.program(("memory", name), lambda: transient_of(program, None)[0])
+    ahead = about.subject.activations
+    needed = about.program(("memory", name), lambda: transient_of(program, None, ahead)[0])
     if needed > budget:
         raise MemoryLimitExceeded(
             f"this product with the Jacobian of {about.subject.title} needs at least"

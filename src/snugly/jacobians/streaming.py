@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from snugly.errors import InputError
+from snugly.jacobians.computing import part_of
 from snugly.jacobians.stores import NpyStore, Store, ZarrStore
 from snugly.jacobians.subject import numpy_dtype, tensorflow
 from snugly.readers.host_memory import array_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from snugly.jacobians.known import Known
@@ -114,19 +115,20 @@ def stream(  # noqa: PLR0913 - what a computation is made of
     writer = _Writer(known.subject, store, whole=whole)
     suspect, noted = False, time.monotonic()
     try:
-        for portion, first, number in _chunks(plan):
+        for portion, first, number, example in _chunks(plan):
             if number + portion.chunk <= done:
                 continue
-            program = known.step(
+            program = known.of_batch(plan.batch).step(
                 portion.lines, portion.chunk, vectorised=portion.vectorised, narrow=narrow
             )
-            found = program(list(leaves), tensorflow().constant(first))
+            batch = part_of(leaves, example, plan.batch)
+            found = program(batch, tensorflow().constant(first))
             values = block = None
             for across, block in enumerate(found):
                 values = array_of(block)
                 suspect |= not np.isfinite(values.sum(dtype=_summing(values)))
-                writer.write(portion, across, first, values)
-            del found, values, block
+                writer.write(portion, across, first, values, example)
+            del found, values, block, batch
             progress(min(1.0, (number + portion.chunk) / plan.lines))
             if time.monotonic() - noted > _BETWEEN_NOTES:
                 store.note(fingerprint, number + portion.chunk)
@@ -147,7 +149,8 @@ def opened(store: Store) -> Any:
 def fingerprint_of(subject: Subject, plan: Plan, leaves: Sequence[Any], narrow: Any) -> str:
     """What must be the same for a killed run to be gone on with: function, weights, input, plan."""
     digest = hashlib.sha256()
-    digest.update(repr((plan.method, plan.mode, plan.chunk, plan.lines, str(narrow))).encode())
+    steps = (plan.method, plan.mode, plan.chunk, plan.lines, plan.batch, str(narrow))
+    digest.update(repr(steps).encode())
     graph = subject.concrete.graph
     for operation in graph.get_operations():
         # Names are numbered anew in each process; what is computed is in kinds and constants.
@@ -161,15 +164,16 @@ def fingerprint_of(subject: Subject, plan: Plan, leaves: Sequence[Any], narrow: 
     return digest.hexdigest()
 
 
-def _chunks(plan: Plan) -> Any:
-    """Each chunk's portion, its first line, and its place among all lines."""
+def _chunks(plan: Plan) -> Iterator[tuple[Portion, int, int, int]]:
+    """Each chunk's portion, its first line, its place among all lines, and its first example."""
     before = 0
-    for portion in plan.portions:
-        last = portion.lines.count - portion.chunk
-        for turn in range(portion.turns):
-            first = min(turn * portion.chunk, last)
-            yield portion, first, before + first
-        before += portion.lines.count
+    for example in plan.starts():
+        for portion in plan.portions:
+            last = portion.lines.count - portion.chunk
+            for turn in range(portion.turns):
+                first = min(turn * portion.chunk, last)
+                yield portion, first, before + first, example
+            before += portion.lines.count
 
 
 class _Writer:
@@ -180,21 +184,27 @@ class _Writer:
         self._rows = _offsets(subject.outputs)
         self._columns = _offsets(subject.sources)
 
-    def write(self, portion: Portion, across: int, first: int, values: np.ndarray) -> None:
+    def write(
+        self, portion: Portion, across: int, first: int, values: np.ndarray, before: int
+    ) -> None:
+        """Put some lines where they belong; `before` so many examples of other batches."""
         lines = portion.lines
         if lines.mode == "forward":
             self._write_columns(portion, across, first, values)
         elif not lines.examples:
             self._store.write(self._rows[lines.leaf] + first, self._columns[across], values)
         else:
-            self._write_blocks(portion, across, first, values)
+            self._write_blocks(portion, across, first, values, before)
 
-    def _write_blocks(self, portion: Portion, across: int, first: int, values: np.ndarray) -> None:
+    def _write_blocks(
+        self, portion: Portion, across: int, first: int, values: np.ndarray, before: int
+    ) -> None:
         lines, width = portion.lines, values.shape[2]
-        for example in range(lines.examples):
+        for number in range(lines.examples):
+            example = before + number
             row = self._rows[lines.leaf] + example * lines.count + first
             column = self._columns[across] + example * width if self._whole else 0
-            self._store.write(row, column, values[:, example])
+            self._store.write(row, column, values[:, number])
 
     def _write_columns(self, portion: Portion, across: int, first: int, values: np.ndarray) -> None:
         """Columns lie apart in the file: each row's few numbers are put one after the other."""

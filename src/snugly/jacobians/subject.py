@@ -6,6 +6,7 @@ It is found by tracing the function once; nothing is computed for it.
 
 from __future__ import annotations
 
+import functools
 import math
 import weakref
 from dataclasses import dataclass
@@ -28,6 +29,12 @@ _DRAWING: Final = frozenset({
     "StatefulUniform", "StatefulUniformFullInt", "StatefulUniformInt", "TruncatedNormal",
 })  # fmt: skip
 """Operations that draw other numbers on every run (tensorflow/core/ops/random_ops.cc, TF 2.21)."""
+
+
+_NOT_COMPUTED: Final = frozenset({
+    "Const", "Identity", "Placeholder", "ReadVariableOp", "Reshape", "ExpandDims", "Squeeze",
+})  # fmt: skip
+"""Operations that hand on what is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +89,31 @@ class Subject:
         packed = tf.nest.pack_sequence_as(self.structure, list(leaves))
         return [tf.convert_to_tensor(y) for y in tf.nest.flatten(function(packed))]
 
+    def of_batch(self, examples: int) -> Subject:
+        """The same function of fewer examples: inputs that are shorter along their first axis."""
+        tf = tensorflow()
+        structure = tf.nest.map_structure(
+            lambda spec: tf.TensorSpec((examples, *spec.shape[1:]), spec.dtype), self.structure
+        )
+        return Subject(self._function(), structure)
+
     def watched(self, leaves: Sequence[Any]) -> list[Any]:
         """What is differentiated by, inside a graph: the inputs, or variables."""
         return list(leaves) if self.variables is None else list(self.variables)
+
+    @functools.cached_property
+    def activations(self) -> int:
+        """Bytes of everything that a forward pass computes, added up."""
+        graphs = [self.concrete.graph, *_bodies(self.concrete.graph)]
+        tensors = [
+            tensor
+            for graph in graphs
+            for operation in graph.get_operations()
+            if operation.type not in _NOT_COMPUTED
+            for tensor in operation.outputs
+        ]
+        known = [tensor for tensor in tensors if tensor.shape.is_fully_defined()]
+        return sum(math.prod(tensor.shape) * tensor.dtype.size for tensor in known)
 
     @property
     def held(self) -> int:
@@ -222,6 +251,13 @@ def _variable(variable: Any) -> Any:
             hint="wrt=model.trainable_variables; to differentiate by inputs, leave it out",
         )
     return variable
+
+
+def _bodies(graph: Any) -> list[Any]:
+    """The graphs of functions that a graph calls."""
+    from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
+
+    return [function_def_to_graph(f) for f in graph.as_graph_def().library.function]
 
 
 def _refuse_variable(*_: Any, **settings: Any) -> Any:
