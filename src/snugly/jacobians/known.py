@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from snugly.jacobians.choosing import choose
 from snugly.jacobians.lines import Lines, filling_program, step_program, unconnected
-from snugly.jacobians.plan import Plan, Request, choose
 from snugly.jacobians.subject import Subject, owner_of, tensorflow
 from snugly.jacobians.surroundings import still_holds, surroundings, unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
+
+    from snugly.jacobians.plan import Plan, Request
 
 _known: WeakKeyDictionary[Any, dict[Hashable, Known]] = WeakKeyDictionary()
 
@@ -42,7 +44,7 @@ class Known:
 
     def step(self, lines: Lines, chunk: int, *, vectorised: bool, narrow: Any = None) -> Any:
         """The program that gives some lines."""
-        key = ("step", lines.mode, lines.leaf, lines.examples, chunk, vectorised, narrow)
+        key = ("step", type(lines), lines, chunk, vectorised, narrow)
         return self.program(
             key, lambda: step_program(lines, chunk, vectorised=vectorised, narrow=narrow)
         )
@@ -51,7 +53,7 @@ class Known:
         self, lines: Lines, chunk: int, *, vectorised: bool, whole: bool, narrow: Any = None
     ) -> Any:
         """The program that fills a result in place."""
-        key = ("fill", lines.leaf, lines.examples, chunk, vectorised, whole, narrow)
+        key = ("fill", type(lines), lines, chunk, vectorised, whole, narrow)
 
         def make() -> Any:
             return filling_program(lines, chunk, vectorised=vectorised, whole=whole, narrow=narrow)

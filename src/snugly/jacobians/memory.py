@@ -29,15 +29,16 @@ _MEASURED_MARGIN: Final = 2
 
 
 def transient_of(
-    program: Any, leaves: Sequence[Any] | None, ahead: int = 0
+    program: Any, leaves: Sequence[Any] | None, ahead: int = 0, step: Any = None
 ) -> tuple[int, Provenance]:
-    """Bytes that one run of a step program takes at most, and how that is known.
+    """Bytes that one run of a program takes at most, and how that is known.
 
     Args:
-        program: What `step_program` gives.
+        program: What is to be run.
         leaves: The inputs, to run it where it cannot be predicted; None to predict only.
         ahead: Activations that nothing keeps TensorFlow from computing first, in forward mode
             (`Subject.activations`): of twelve layers' eight were seen to be held at once.
+        step: What `step_program` gives, where that is not the program itself: it is what is run.
     """
     from snugly.predicting import predict
 
@@ -47,7 +48,7 @@ def transient_of(
         # Control flow whose sizes depend on values cannot be read; running it says more.
         if leaves is None:
             raise
-        return _measured(program, leaves), "measured"
+        return _measured(step or program, leaves), "measured"
     parts = prediction.parts
     passing = sum(int(part) for kind, part in parts.items() if kind not in ("weight", "input"))
     passing += max(0, ahead - int(parts.get("activation", 0)))

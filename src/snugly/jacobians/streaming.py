@@ -149,7 +149,8 @@ def opened(store: Store) -> Any:
 def fingerprint_of(subject: Subject, plan: Plan, leaves: Sequence[Any], narrow: Any) -> str:
     """What must be the same for a killed run to be gone on with: function, weights, input, plan."""
     digest = hashlib.sha256()
-    steps = (plan.method, plan.mode, plan.chunk, plan.lines, plan.batch, str(narrow))
+    parts = (plan.chunk, plan.lines, plan.batch, plan.segments)
+    steps = (plan.method, plan.mode, *parts, str(narrow))
     digest.update(repr(steps).encode())
     graph = subject.concrete.graph
     for operation in graph.get_operations():

@@ -78,7 +78,8 @@ class ControlFlow:
         while True:
             start = len(self._expansion.graph.operations)
             turn = len(starts)
-            gate = self._over(starts, turn - parallel) if turn > parallel else NOTHING
+            bounds = [*starts[-parallel:], start]
+            gate = self._over(*bounds[:2]) if turn >= parallel else NOTHING
             scope = outer.inner()
             for name, slot in carried.items():
                 scope.slots[name] = slot and replace(slot, gate=max(gate, slot.gate))
@@ -94,9 +95,9 @@ class ControlFlow:
             if isinstance(unit, PreparedNode) and unit.type == "Exit":
                 outer.slots[f"{unit.name}:0"] = scope.slots.get(unit.data[0])
 
-    def _over(self, starts: list[int], turn: int) -> int:
+    def _over(self, first: int, end: int) -> int:
         """An operation that waits for all of a turn: only so many turns are ever under way."""
-        turns = tuple(range(starts[turn], starts[turn + 1]))
+        turns = tuple(range(first, end))
         return self._expansion.emit(Operation("loop", "NoOp", after=turns, expensive=False))
 
     def _turn(self, frame: Frame, scope: Scope, turn: int) -> bool:
