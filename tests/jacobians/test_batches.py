@@ -42,7 +42,7 @@ def test_examples_of_a_deep_function_are_taken_a_few_at_a_time(examples):
 
 def test_it_is_said_how_it_is_known_that_examples_do_not_mix():
     x = draw(24)
-    found = snugly.jacobian(network, x, "8MiB", per_example=True)
+    found = snugly.jacobian(network, x, "2MiB", per_example=True)
 
     assert "found in batches of" in found.reason
     np.testing.assert_allclose(found.numpy(), blocks(network, x), rtol=1e-5, atol=1e-7)

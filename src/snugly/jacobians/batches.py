@@ -1,8 +1,8 @@
 """Examples a few at a time, where the activations of all of them would break the budget.
 
 That gives the derivative of the function as it is only if no example's output depends on how many
-others there are, or on which. It is found out at this very x: outputs and their changes in a random
-direction must be those of all examples at once or, where that does not fit, of batches of twice the
+others there are, or on which. It is found out at this very x: outputs must be those of all at once
+or, where that does not fit, of batches of twice the size; gradients those of batches of half the
 size; and within a batch, no example may change with another, exactly.
 """
 
@@ -20,7 +20,7 @@ from snugly.jacobians.memory import transient_of
 from snugly.jacobians.subject import tensorflow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from snugly.jacobians.known import Known
     from snugly.jacobians.plan import Plan, Request
@@ -67,47 +67,47 @@ def _independent(
     """
     for wide in (count, min(2 * batch, count)):
         try:
-            program = _tangents(about, wide if wide < count else 0)
-            ahead = about.of_batch(wide if wide < count else 0).subject.activations
-            if transient_of(program, None, ahead)[0] > limit:
+            if transient_of(_outputs(about, wide if wide < count else 0), None)[0] > limit:
                 continue
             few = about.of_batch(batch)
             if examples.mixing(few, part_of(leaves, 0, batch), batch, limit) is not None:
                 return None
-            if not _agree(about, leaves, count, batch, wide):
+            if not _agree(_outputs, about, leaves, count, batch, wide):
+                return None
+            if not _agree(_gradients, about, leaves, count, -(-batch // 2), batch):
                 return None
         except MemoryLimitExceeded:
             continue
-        except Exception:  # noqa: BLE001 - forward mode raises whatever its operations do
-            return None
         if wide == count:
             return ""
         return f", which was found in batches of {wide}, since all at once do not fit"
     return _TOO_LARGE
 
 
-def _agree(about: Known, leaves: Sequence[Any], count: int, batch: int, wide: int) -> bool:
-    """Whether outputs and their changes are the same in small batches as in wide ones."""
-    directions = _directions(about.subject)
-    small = _tangents(about, batch)
-    large = _tangents(about, wide if wide < count else 0)
+def _agree(  # noqa: PLR0913, PLR0917 - two sizes of batches of one thing
+    make: Callable[[Known, int], Any],
+    about: Known,
+    leaves: Sequence[Any],
+    count: int,
+    batch: int,
+    wide: int,
+) -> bool:
+    """Whether a program gives the same in small batches as in wide ones."""
+    small, large = make(about, batch), make(about, wide if wide < count else 0)
     for first in range(0, count, wide):
         start = min(first, count - wide)
-        expected = _run(large, leaves, directions, start, wide)
+        expected = _run(large, leaves, start, wide)
         for inner in range(0, wide, batch):
             place = min(inner, wide - batch)
-            found = _run(small, leaves, directions, start + place, batch)
+            found = _run(small, leaves, start + place, batch)
             for one, other in zip(found, expected, strict=True):
                 if not _close(one, other[place : place + batch]):
                     return False
     return True
 
 
-def _run(
-    program: Any, leaves: Sequence[Any], directions: Sequence[Any], start: int, batch: int
-) -> list[np.ndarray]:
-    outputs, tangents = program(part_of(leaves, start, batch), part_of(directions, start, batch))
-    return [tensor.numpy() for tensor in (*outputs, *tangents)]
+def _run(program: Any, leaves: Sequence[Any], start: int, batch: int) -> list[np.ndarray]:
+    return [tensor.numpy() for tensor in program(part_of(leaves, start, batch))]
 
 
 def _close(one: np.ndarray, other: np.ndarray) -> bool:
@@ -116,29 +116,28 @@ def _close(one: np.ndarray, other: np.ndarray) -> bool:
     return bool(np.allclose(one, other, rtol=tolerance, atol=tolerance * largest))
 
 
-def _directions(subject: Subject) -> list[Any]:
-    """A random change of the inputs."""
-    tf = tensorflow()
-    return [
-        tf.cast(tf.random.stateless_uniform(leaf.shape, (7, number), 0.5, 1.5), leaf.dtype)
-        for number, leaf in enumerate(subject.sources)
-    ]
-
-
-def _tangents(about: Known, batch: int) -> Any:
-    """The program (inputs, directions) → outputs, and how they change."""
+def _outputs(about: Known, batch: int) -> Any:
+    """The program inputs → outputs, for so many examples."""
     part = about.of_batch(batch)
-    return part.program("tangents", lambda: _program(part.subject))
+    return part.program("outputs", lambda: _compiled(part.subject, part.subject.call))
 
 
-def _program(subject: Subject) -> Any:
+def _gradients(about: Known, batch: int) -> Any:
+    """The program inputs → gradients of the sum of all outputs, for so many examples."""
+    part = about.of_batch(batch)
     tf = tensorflow()
 
-    def tangents(leaves: list[Any], directions: list[Any]) -> Any:
-        with tf.autodiff.ForwardAccumulator(leaves, directions) as accumulator:
-            outputs = subject.call(leaves)
+    def gradients(leaves: list[Any]) -> list[Any]:
+        with tf.GradientTape() as tape:
+            tape.watch(leaves)
+            outputs = part.subject.call(leaves)
         zero = tf.UnconnectedGradients.ZERO
-        return outputs, [accumulator.jvp(output, zero) for output in outputs]
+        return tape.gradient(outputs, leaves, unconnected_gradients=zero)
 
+    return part.program("gradients", lambda: _compiled(part.subject, gradients))
+
+
+def _compiled(subject: Subject, body: Callable[[Any], Any]) -> Any:
+    tf = tensorflow()
     specs = [tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in subject.inputs]
-    return tf.function(tangents, autograph=False).get_concrete_function(specs, specs)
+    return tf.function(body, autograph=False).get_concrete_function(specs)

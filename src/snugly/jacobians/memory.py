@@ -7,6 +7,7 @@ grew by is taken twice.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from snugly.devices.process import ResidentPeak, resident_bytes
@@ -52,7 +53,14 @@ def transient_of(
     parts = prediction.parts
     passing = sum(int(part) for kind, part in parts.items() if kind not in ("weight", "input"))
     passing += max(0, ahead - int(parts.get("activation", 0)))
+    passing += max(0, int(parts.get("weight", 0)) - _weights(program))
     return int(passing * _MARGIN) + OBJECTS, "predicted"
+
+
+def _weights(program: Any) -> int:
+    """Bytes of the variables a program uses; what else it holds as constants it brought itself."""
+    shapes = [(variable.shape, variable.dtype) for variable in program.graph.variables]
+    return sum(math.prod(shape) * dtype.size for shape, dtype in shapes)
 
 
 def _measured(program: Any, leaves: Sequence[Any]) -> int:

@@ -18,15 +18,29 @@ from snugly.jacobians.subject import tensorflow
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_GRADIENT_FIRST: Final = {
-    "EluGrad", "LeakyReluGrad", "Relu6Grad", "ReluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad",
-}  # fmt: skip
-"""Operations (gradient, activation); the others of `_LINEAR` take (activation, gradient)."""
-_LINEAR: Final = (*sorted(_GRADIENT_FIRST), "SigmoidGrad", "TanhGrad")
+_ACTIVATION_FIRST: Final = frozenset({"SigmoidGrad", "TanhGrad"})
+"""Operations (activation, gradient); the others of `_SLOPES` take (gradient, activation)."""
+
+
+def _leaky(tf: Any, x: Any, operation: Any) -> Any:
+    return tf.where(x > 0, tf.ones((), x.dtype), tf.cast(operation.get_attr("alpha"), x.dtype))
+
+
+_SLOPES: Final[dict[str, Callable[[Any, Any, Any], Any]]] = {
+    "EluGrad": lambda tf, y, _: tf.where(y < 0, y + 1, tf.ones((), y.dtype)),
+    "LeakyReluGrad": _leaky,
+    "Relu6Grad": lambda tf, x, _: tf.cast((x > 0) & (x < 6), x.dtype),  # noqa: PLR2004 - its name
+    "ReluGrad": lambda tf, x, _: tf.cast(x > 0, x.dtype),
+    "SigmoidGrad": lambda _, y, __: y * (1 - y),
+    "SoftplusGrad": lambda tf, x, _: tf.sigmoid(x),
+    "SoftsignGrad": lambda tf, x, _: 1 / tf.square(1 + tf.abs(x)),
+    "TanhGrad": lambda tf, y, _: 1 - tf.square(y),
+}
 """Operations that multiply a gradient, entry by entry, with a number that the activation gives.
 
-Roots are not among them: the gradient of one at zero is taken to be 0 where 0 comes in.
-An infinite gradient times relu's 0 is NaN in TensorFlow's too (kernels/relu_op_functor.h, 2.21).
+As in TensorFlow's kernels (relu_op_functor.h, softplus_op.h, cwise_ops_gradients.h, 2.21), where
+an infinite gradient times relu's 0 is NaN as well. Roots are not among them: the gradient of one at
+zero is taken to be 0 where 0 comes in.
 """
 
 _swapping = threading.RLock()
@@ -47,11 +61,11 @@ def _lighter_gradients() -> Iterator[None]:
     from tensorflow.python.ops.parallel_for import pfor
 
     registry = getattr(pfor, "_pfor_converter_registry", None)
-    if not isinstance(registry, dict) or not hasattr(pfor, "_create_op"):
+    if not isinstance(registry, dict):
         yield  # another version of TensorFlow, which has its own forms: right, but heavier
         return
     with _swapping:
-        kept = {kind: registry[kind] for kind in _LINEAR if kind in registry}
+        kept = {kind: registry[kind] for kind in _SLOPES if kind in registry}
         registry.update({kind: _converter(pfor, kept[kind]) for kind in kept})
         try:
             yield
@@ -63,16 +77,12 @@ def _converter(pfor: Any, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     def convert(entry: Any, *args: Any) -> Any:
         tf = tensorflow()
         kind = entry.op_type
-        place = 0 if kind in _GRADIENT_FIRST else 1
+        place = 1 if kind in _ACTIVATION_FIRST else 0
         gradient, stacked, _ = entry.input(place)
         activation, repeated, _ = entry.input(1 - place)
         if repeated or not stacked:
             return otherwise(entry, *args)
-        ones = tf.ones_like(activation)
-        operands = [ones, activation] if place == 0 else [activation, ones]
-        types = [output.dtype for output in entry.outputs]
-        attributes = entry.op.node_def.attr
-        slope = pfor._create_op(kind, operands, types, attrs=attributes).outputs[0]  # noqa: SLF001 - there is no public way
+        slope = _SLOPES[kind](tf, activation, entry.op)
         return [pfor.wrap(gradient * slope[tf.newaxis], True)]
 
     return convert
