@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from snugly import devices, jacobians, linalg, recording
+    from snugly import devices, jacobians, linalg, recording, training
     from snugly.devices import Budget, Device
     from snugly.errors import (
         InputError,
@@ -37,10 +37,13 @@ if TYPE_CHECKING:
     from snugly.findings import Finding
     from snugly.integrations.keras_callbacks import MemoryMonitor, StopOnMemoryLimit
     from snugly.jacobians.matrix import jacobian
+    from snugly.linting.lint import lint
     from snugly.predicting import Prediction, predict
     from snugly.recording.context import record
     from snugly.recording.measuring import measure
     from snugly.recording.record import Record
+    from snugly.training.checkpoint import checkpoint
+    from snugly.training.configure import configure
     from snugly.units import Size
 
     __version__: str
@@ -62,16 +65,20 @@ __all__ = [
     "UnknownDimensionError",
     "UnsafeProgramError",
     "__version__",
+    "checkpoint",
+    "configure",
     "devices",
     "explain",
     "jacobian",
     "jacobians",
     "linalg",
+    "lint",
     "load_ipython_extension",
     "measure",
     "predict",
     "record",
     "recording",
+    "training",
     "unload_ipython_extension",
 ]
 
@@ -91,8 +98,11 @@ _HOME = {
     "UnknownDeviceError": "snugly.errors",
     "UnknownDimensionError": "snugly.errors",
     "UnsafeProgramError": "snugly.errors",
+    "checkpoint": "snugly.training.checkpoint",
+    "configure": "snugly.training.configure",
     "explain": "snugly.explaining.explain",
     "jacobian": "snugly.jacobians.matrix",
+    "lint": "snugly.linting.lint",
     "measure": "snugly.recording.measuring",
     "predict": "snugly.predicting",
     "record": "snugly.recording.context",

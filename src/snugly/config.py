@@ -5,6 +5,10 @@ Settings are defaults for the command line, never hidden behaviour: an argument 
     [tool.snugly]
     device = "jetson-nano"      # or: memory = "14 GiB"
     output-format = "json"
+
+    [tool.snugly.lint]
+    select = ["SNG40", "impossible-size"]
+    ignore = ["float64-input"]
 """
 
 from __future__ import annotations
@@ -21,7 +25,8 @@ from snugly.units import Size
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-KNOWN_SETTINGS: Final = ("memory", "device", "output-format")
+KNOWN_SETTINGS: Final = ("memory", "device", "output-format", "lint")
+KNOWN_LINT_SETTINGS: Final = ("select", "ignore")
 OUTPUT_FORMATS: Final = ("text", "json", "github", "sarif")
 
 ENVIRONMENT_SWITCHES: Final = ("SNUGLY_DEBUG",)
@@ -35,6 +40,8 @@ class Settings:
     memory: Size | None = None
     device: str | None = None
     output_format: str | None = None
+    lint_select: tuple[str, ...] | None = None
+    lint_ignore: tuple[str, ...] = ()
 
 
 def load_settings(
@@ -56,12 +63,15 @@ def load_settings(
         raise ConfigurationError(
             f"both memory and device are set in {source}", code="SNG202", hint="keep one of them"
         )
+    lint = _lint_table(*chosen["lint"]) if "lint" in chosen else {}
     return Settings(
         memory=_size(*chosen["memory"]) if "memory" in chosen else None,
         device=_text("device", *chosen["device"]) if "device" in chosen else None,
         output_format=_output_format(*chosen["output-format"])
         if "output-format" in chosen
         else None,
+        lint_select=lint.get("select"),
+        lint_ignore=lint.get("ignore", ()),
     )
 
 
@@ -130,3 +140,32 @@ def _output_format(value: Any, source: str) -> str:
             hint=f"choose one of {', '.join(OUTPUT_FORMATS)}",
         )
     return cast("str", value)
+
+
+def _lint_table(value: Any, source: str) -> dict[str, tuple[str, ...]]:
+    """`select` and `ignore` under `[tool.snugly.lint]`; which rules there are, the rules know."""
+    if not isinstance(value, dict):
+        raise ConfigurationError(
+            f"lint in {source} must be a table",
+            hint='write [tool.snugly.lint] and under it ignore = ["SNG424"]',
+        )
+    table = cast("dict[str, Any]", value)
+    for key, words in table.items():
+        if key not in KNOWN_LINT_SETTINGS:
+            near = suggest(key, KNOWN_LINT_SETTINGS)
+            raise ConfigurationError(
+                f"unknown setting {key!r} for lint in {source}",
+                hint=f"{near} known are {', '.join(KNOWN_LINT_SETTINGS)}".strip(),
+            )
+        if not _are_texts(words):
+            raise ConfigurationError(
+                f"{key} for lint in {source} must be a list of codes or names of rules",
+                hint=f'write {key} = ["SNG404", "float64-input"]',
+            )
+    return {key: tuple(words) for key, words in table.items()}
+
+
+def _are_texts(value: Any) -> bool:
+    if not isinstance(value, list):
+        return False
+    return all(isinstance(one, str) for one in cast("list[Any]", value))

@@ -23,7 +23,10 @@ COMMANDS: Final = {
     "profile": "run a script and record where its memory went",
     "report": "show a record: terminal, one HTML page, Perfetto, speedscope",
     "compare": "say what grew between two records or predictions",
+    "run": "run a command under a memory limit, and tell its story when it dies",
     "explain": "name the cause of a failure, and whether it was memory at all",
+    "lint": "find code that will leak or cannot fit, before it runs",
+    "pack": "give buffers offsets in one block of memory, as low as can be",
     "devices": "list the devices Snugly knows, and this machine",
     "doctor": "look at TensorFlow's build, its settings, limits and known hazards",
 }
@@ -40,7 +43,10 @@ examples:
   snugly predict model.keras --batch-size 8 --memory 4GiB
   snugly profile -o run.snugly train.py --epochs 1
   snugly report run.snugly --html page.html
+  snugly run --memory 14GiB -- python train.py
   snugly explain train.log --exit-code 137
+  snugly lint src
+  snugly pack buffers.csv --capacity 1MiB -o packed.csv
   snugly devices jetson-nano
   snugly doctor
 

@@ -1,6 +1,6 @@
 """Say whether a program fits the memory of a device, before it runs.
 
-PROGRAM is a file (model.keras, a SavedModel folder) or `module:name` or
+PROGRAM is a file (model.keras, model.tflite, a SavedModel folder) or `module:name` or
 `script.py:name`, where the name is a model, a function, or a builder without arguments.
 Nothing is run but the code that builds the model; no tensor of the program is allocated.
 
@@ -29,6 +29,7 @@ examples:
   snugly predict model.keras --batch-size 1 --dimension sequence=512
   snugly predict saved_model/ --batch-size 1 --device host --output-format json
   snugly predict train.py:model --train --batch-size 32 --html page.html
+  snugly predict model.tflite --runtime micro --device esp32-s3
 
 `snugly devices` lists the names for --device.
 """
@@ -48,7 +49,7 @@ def add_arguments(parser: CommandParser) -> None:
         "--runtime",
         choices=RUNTIMES,
         default=None,
-        help="what runs the program: tensorflow (default) or xla; the others are for .tflite",
+        help="tensorflow (default) or xla; of a .tflite file litert (default), xnnpack or micro",
     )
     parser.add_argument(
         "--dimension",

@@ -9,8 +9,13 @@ family has a file:
     SNG2xx  devices    devices and budgets
     SNG3xx  records    recording a run, reading a record
             leaks      what grows while a program runs
+    SNG4xx  linting    what `snugly lint` finds in source code; two files, `linting_*`
     SNG5xx  linalg     determinants
             jacobians  Jacobians, from SNG520
+            lite       .tflite files and their arenas, from SNG560
+            training   recomputation in the backward pass, from SNG540
+            detection  input pipelines, GPU settings, detection configurations, from SNG550
+            packing    offsets for buffers that share memory, from SNG590
     SNG6xx  guarding   running under a limit
     SNG7xx  causes     what a log, an exit code or an exception means, by `snugly explain`;
                        one file a family, `causes_*`
@@ -25,14 +30,19 @@ from typing import Final
 from snugly.codes import (
     causes,
     command,
+    detection,
     devices,
     guarding,
     jacobians,
     leaks,
     linalg,
+    linting,
+    lite,
     machine,
+    packing,
     programs,
     records,
+    training,
 )
 from snugly.codes.code import Code
 
@@ -44,8 +54,13 @@ _ALL: Final = (
     *devices.CODES,
     *records.CODES,
     *leaks.CODES,
+    *linting.CODES,
     *linalg.CODES,
     *jacobians.CODES,
+    *lite.CODES,
+    *training.CODES,
+    *detection.CODES,
+    *packing.CODES,
     *guarding.CODES,
     *causes.CODES,
     *machine.CODES,

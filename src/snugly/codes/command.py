@@ -26,7 +26,7 @@ CODES: Final = (
         "A key under `[tool.snugly]` in pyproject.toml, or a `SNUGLY_*` variable, is unknown or has"
         " a value that cannot be read.",
         "Correct or remove the setting that the message names. Known settings are `memory`,"
-        " `device` and `output-format`.",
+        " `device`, `output-format` and the table `lint`.",
     ),
     Code(
         "SNG004",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from snugly.errors import MemoryLimitExceeded
 from snugly.jacobians.choosing import choose
 from snugly.jacobians.lines import Lines, filling_program, step_program, unconnected
 from snugly.jacobians.subject import Subject, owner_of, tensorflow
@@ -32,15 +33,25 @@ class Known:
         """Pairs of output and input without a path between them."""
         self.around: dict[str, Hashable] = {}
         """What the function read besides its input when it was traced."""
-        self._plans: dict[Hashable, Plan] = {}
+        self._plans: dict[Hashable, Plan | MemoryLimitExceeded] = {}
         self._programs: dict[Hashable, Any] = {}
 
     def plan(self, request: Request, leaves: Sequence[Any] | None, narrow: Any = None) -> Plan:
-        """The plan for a request, made once."""
+        """The plan for a request, made once; or the refusal, which is not worked out twice either.
+
+        Raises:
+            MemoryLimitExceeded: Nothing fits.
+        """
         key = (request, narrow)
         if key not in self._plans:
-            self._plans[key] = choose(self.subject, request, leaves, narrow, self._kind)
-        return self._plans[key]
+            try:
+                self._plans[key] = choose(self.subject, request, leaves, narrow, self._kind)
+            except MemoryLimitExceeded as refusal:
+                self._plans[key] = refusal
+        known = self._plans[key]
+        if isinstance(known, MemoryLimitExceeded):
+            raise known.with_traceback(None)
+        return known
 
     def step(self, lines: Lines, chunk: int, *, vectorised: bool, narrow: Any = None) -> Any:
         """The program that gives some lines."""

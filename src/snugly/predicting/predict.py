@@ -9,6 +9,7 @@ from snugly.allocators.bfc import BfcAllocator
 from snugly.devices import budget_for, is_gpu
 from snugly.errors import InputError
 from snugly.predicting.estimate import estimate
+from snugly.predicting.lite import LITE_RUNTIMES, is_tflite, predict_tflite
 from snugly.predicting.peak import describe_peak
 from snugly.predicting.prediction import Prediction
 from snugly.predicting.spread import spread_of
@@ -47,8 +48,8 @@ def predict(  # noqa: PLR0913  # the public contract
 
     Args:
         program: a `keras.Model`, a `tf.function`, a ConcreteFunction, a callable with
-            `tf.TensorSpec`s in `example`, or text: the path of a `.keras` file or a SavedModel
-            folder, `script.py:name` or `module:name`.
+            `tf.TensorSpec`s in `example`, or text: the path of a `.keras` file, a SavedModel
+            folder or a `.tflite` file, `script.py:name` or `module:name`.
         *example: what the program is called with: specs, arrays or tensors. Of a model, the input
             and, for training, the target. Their values are never used.
         batch_size: the size of every first dimension that the program leaves open.
@@ -57,11 +58,15 @@ def predict(  # noqa: PLR0913  # the public contract
         device: the budget is what this device offers, and the program runs there; without it, where
             TensorFlow would run it on this machine: on a GPU if there is one.
         jit_compile: whether XLA compiles the step; None for what TensorFlow would do.
-        runtime: what runs the program: "tensorflow", op by op, or "xla" for `jit_compile=True`.
+        runtime: what runs the program: "tensorflow", op by op, or "xla" for `jit_compile=True`;
+            of a `.tflite` file "litert", "xnnpack" or "micro".
         dimensions: the sizes of other open dimensions, by name.
         allow_code: let a model file run code that it carries.
     """
     started = time.perf_counter()
+    if is_tflite(program):
+        _check_fixed(batch_size, dimensions, training=training)
+        return predict_tflite(program, runtime, memory, device)
     _check(batch_size, runtime)
     if runtime is not None and jit_compile is None:
         jit_compile = runtime == "xla"
@@ -132,5 +137,20 @@ def _check(batch_size: int | None, runtime: str | None) -> None:
     if runtime not in {None, "tensorflow", "xla"}:
         raise InputError(
             f"the runtime {runtime!r} cannot be predicted for this program",
+            code="SNG564" if runtime in LITE_RUNTIMES else None,
             hint="leave it out: TensorFlow runs Keras models, functions and SavedModels",
+        )
+
+
+def _check_fixed(
+    batch_size: int | None, dimensions: Mapping[str, int] | None, *, training: bool
+) -> None:
+    """Nothing about a `.tflite` file is open but the runtime."""
+    if training:
+        raise InputError("a .tflite file does not train", code="SNG565", hint="leave --train out")
+    if batch_size not in {None, 1} or dimensions:
+        raise InputError(
+            "the shapes of a .tflite file are fixed",
+            code="SNG565",
+            hint="leave the batch size and dimensions out, or convert the model for them",
         )

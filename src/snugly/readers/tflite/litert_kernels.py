@@ -1,0 +1,269 @@
+"""What LiteRT's own kernels hold besides their tensors: temporaries, and who works in place.
+
+A temporary lies in the arena while its operator runs (`scratch`), or for ever (`persistent`), or
+outside of both (`heap`). Kernels that are not in the table have none.
+
+Source: ``tflite/kernels`` of LiteRT, August 2026 (2.3): those that the interpreter registers for
+CPUs, with their generic optimisation, and one thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from snugly.readers.tflite.model import LiteOperator, LiteSubgraph, LiteTensor
+
+# Operators whose output may lie where an input lay, with the inputs that may be overwritten.
+# registration.inplace_operator, tflite/kernels/*.cc
+IN_PLACE: Final[dict[str, tuple[int, ...]]] = {
+    "ADD": (0, 1),
+    "DIV": (0, 1),
+    "DYNAMIC_UPDATE_SLICE": (0,),
+    "MUL": (0, 1),
+    "SOFTMAX": (0,),
+    "SUB": (0, 1),
+}
+# Operators that change no data: the output always lies where the input lies.
+UNCHANGED: Final = {"BITCAST", "EXPAND_DIMS", "RESHAPE", "SQUEEZE"}
+
+# Operators whose temporaries are known to exist and are not tabulated.
+UNTABULATED: Final = {
+    "BIDIRECTIONAL_SEQUENCE_LSTM",
+    "BIDIRECTIONAL_SEQUENCE_RNN",
+    "CONV_3D",
+    "CONV_3D_TRANSPOSE",
+    "LSTM",
+    "RFFT2D",
+    "RNN",
+    "STABLEHLO_REDUCE_WINDOW",
+    "UNIDIRECTIONAL_SEQUENCE_RNN",
+}
+
+# Operators whose output's shape is the value of an input: known beforehand only if it is constant.
+SHAPED_BY: Final[dict[str, int]] = {
+    "BATCH_TO_SPACE_ND": 1,
+    "BROADCAST_TO": 1,
+    "EXPAND_DIMS": 1,
+    "FILL": 0,
+    "MIRROR_PAD": 1,
+    "ONE_HOT": 1,
+    "PAD": 1,
+    "PADV2": 1,
+    "RANGE": 1,
+    "RESHAPE": 1,
+    "RESIZE_BILINEAR": 1,
+    "RESIZE_NEAREST_NEIGHBOR": 1,
+    "SLICE": 2,
+    "SPACE_TO_BATCH_ND": 1,
+    "STRIDED_SLICE": 2,
+    "TILE": 1,
+    "TRANSPOSE_CONV": 0,
+}
+
+_BYTES_OF_SUM: Final = {"FLOAT32": 4, "INT32": 8, "INT64": 8, "BOOL": 1}
+_WEIGHTS: Final = {"INT8", "UINT8", "INT4", "INT2"}
+
+
+@dataclass(slots=True)
+class Temporaries:
+    """Bytes of each temporary, by where it lies."""
+
+    scratch: list[int] = field(default_factory=list[int])
+    persistent: list[int] = field(default_factory=list[int])
+    heap: list[int] = field(default_factory=list[int])
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operator with its tensors."""
+
+    operator: LiteOperator
+    subgraph: LiteSubgraph
+
+    def given(self, position: int) -> LiteTensor | None:
+        """An input, or None where there is none."""
+        inputs = self.operator.inputs
+        if position >= len(inputs) or inputs[position] < 0:
+            return None
+        return self.subgraph.tensors[inputs[position]]
+
+    @property
+    def output(self) -> LiteTensor | None:
+        """The first output."""
+        outputs = self.operator.outputs
+        return self.subgraph.tensors[outputs[0]] if outputs and outputs[0] >= 0 else None
+
+
+def is_tabulated(operator: LiteOperator, subgraph: LiteSubgraph) -> bool:
+    """Whether all temporaries of an operator are known, those that it does not have included."""
+    if operator.is_custom or operator.name in UNTABULATED:
+        return False
+    recurrent = operator.name in {"SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"}
+    if not recurrent and operator.name != "FULLY_CONNECTED":
+        return True
+    node = Node(operator, subgraph)
+    values, weights = node.given(0), node.given(2 if "LSTM" in operator.name else 1)
+    if values is None or weights is None:
+        return False
+    # Kernels for packed and for sparse weights lay their inputs out anew.
+    packed = weights.type.name in {"INT4", "INT2"} or weights.sparse
+    return not (_is_hybrid(values, weights) and (recurrent or packed))
+
+
+def is_shaped_at_run_time(operator: LiteOperator, subgraph: LiteSubgraph) -> bool:
+    """Whether LiteRT learns the shape of an operator's output only when it runs."""
+    position = SHAPED_BY.get(operator.name)
+    if position is None or operator.is_custom:
+        return False
+    shape = Node(operator, subgraph).given(position)
+    return shape is not None and not shape.is_constant
+
+
+def temporaries_of(operator: LiteOperator, subgraph: LiteSubgraph) -> Temporaries:
+    """The temporaries of an operator."""
+    result = Temporaries()
+    function = _TEMPORARIES.get(operator.name)
+    node = Node(operator, subgraph)
+    if function is not None and node.output is not None:
+        function(node, result)
+    return result
+
+
+def _is_hybrid(values: LiteTensor, weights: LiteTensor) -> bool:
+    return values.type.name == "FLOAT32" and weights.type.name in _WEIGHTS
+
+
+def _convolution(node: Node, result: Temporaries) -> None:
+    values, filters, output = node.given(0), node.given(1), node.output
+    if values is None or filters is None or output is None:
+        return
+    if not len(values.shape) == len(filters.shape) == len(output.shape) == 4:  # noqa: PLR2004
+        return
+    options = node.operator.options
+    hybrid = _is_hybrid(values, filters)
+    batches, height, width, _ = output.shape
+    channels, filter_height, filter_width, depth = filters.shape
+    plain = (
+        options["stride_width"] == options["stride_height"] == filter_height == filter_width == 1
+        and options["dilation_width"] == options["dilation_height"] == 1
+    )
+    if not plain:
+        bits = filters.type.bits if hybrid else values.type.bits
+        patch = filter_height * filter_width * depth
+        result.scratch.append(batches * height * width * patch * max(bits, 8) // 8)
+    if hybrid:
+        rows = values.elements // max(1, depth)
+        result.scratch += [values.elements, 4 * rows, 4 * channels * batches * height * width]
+        if filters.scales > 1:
+            result.scratch.append(4 * rows)
+            result.persistent.append(4 * channels)
+
+
+def _depthwise(node: Node, result: Temporaries) -> None:
+    values, filters = node.given(0), node.given(1)
+    if values is not None and filters is not None and _is_hybrid(values, filters) and values.shape:
+        result.scratch += [values.elements, 4 * values.shape[0], 4 * values.shape[0]]
+
+
+def _fully_connected(node: Node, result: Temporaries) -> None:
+    values, filters = node.given(0), node.given(1)
+    if values is None or filters is None or len(filters.shape) != 2:  # noqa: PLR2004 - a matrix
+        return
+    if _is_hybrid(values, filters):
+        units, depth = filters.shape
+        batch = values.elements // max(1, depth)
+        result.scratch += [values.elements, 4 * batch, 4 * units * batch, 4 * batch]
+        result.persistent.append(4 * units)
+
+
+def _transpose_convolution(node: Node, result: Temporaries) -> None:
+    filters, values, output = node.given(1), node.given(2), node.output
+    if filters is None or values is None or output is None:
+        return
+    if len(filters.shape) != 4 or len(values.shape) != 4:  # noqa: PLR2004 - images
+        return
+    columns = values.shape[1] * values.shape[2] * filters.elements // max(1, filters.shape[3])
+    result.heap += [4 * columns, filters.bytes]
+    if values.type.name in {"UINT8", "INT8"}:
+        result.scratch.append(4 * output.elements)
+    elif values.type.name == "INT16":
+        result.scratch.append(8 * output.elements)
+
+
+def _reduction(node: Node, result: Temporaries) -> None:
+    values, axis = node.given(0), node.given(1)
+    if values is not None and axis is not None:
+        result.scratch += [4 * len(values.shape), 4 * axis.elements]
+
+
+def _sum(node: Node, result: Temporaries) -> None:
+    values, output = node.given(0), node.output
+    _reduction(node, result)
+    if values is not None and output is not None:
+        result.scratch.append(_BYTES_OF_SUM.get(values.type.name, 4) * output.elements)
+
+
+def _batch_matmul(node: Node, result: Temporaries) -> None:
+    left, right = node.given(0), node.given(1)
+    if left is None or right is None or min(len(left.shape), len(right.shape)) < 2:  # noqa: PLR2004
+        return
+    result.scratch.append(left.bytes)
+    (result.persistent if right.is_constant else result.scratch).append(right.bytes)
+    if left.type.name == "FLOAT32" and right.type.name == "INT8":
+        options = node.operator.options
+        batch = left.shape[-1] if options["adjoint_left"] else left.shape[-2]
+        units = right.shape[-2] if options["adjoint_right"] else right.shape[-1]
+        rows = left.elements // max(1, left.shape[-1] * left.shape[-2]) * batch
+        result.scratch += [left.elements, 4 * rows, 4 * units * batch, 4 * rows]
+        matrices = right.elements // max(1, right.shape[-1] * right.shape[-2])
+        result.persistent.append(4 * matrices * units)
+
+
+def _add_n(node: Node, result: Temporaries) -> None:
+    if node.output is not None:
+        result.scratch.append(node.output.bytes)
+
+
+def _svdf(node: Node, result: Temporaries) -> None:
+    values, features, output = node.given(0), node.given(1), node.output
+    if values is None or features is None or output is None or not values.shape:
+        return
+    filters = features.shape[0] if features.shape else 0
+    result.scratch.append(4 * values.shape[0] * filters)
+    if values.type.name == "INT8":
+        result.scratch.append(4 * output.elements)
+
+
+def _lstm(node: Node, result: Temporaries) -> None:
+    cell = node.given(19)  # kCellStateTensor, unidirectional_sequence_lstm.cc
+    values, weights = node.given(0), node.given(2)
+    if cell is None or values is None or weights is None:
+        return
+    if values.type.name == "FLOAT32" and weights.type.name == "FLOAT32":
+        gates = 4 if node.given(1) is not None else 3
+        result.scratch.append(4 * gates * cell.elements)
+    elif values.type.name in {"INT8", "INT16"}:
+        result.scratch += [2 * cell.elements] * 4 + [cell.elements, 4 * cell.elements]
+
+
+_TEMPORARIES: Final[dict[str, Callable[[Node, Temporaries], None]]] = {
+    "ADD_N": _add_n,
+    "BATCH_MATMUL": _batch_matmul,
+    "CONV_2D": _convolution,
+    "DEPTHWISE_CONV_2D": _depthwise,
+    "FULLY_CONNECTED": _fully_connected,
+    "MEAN": _sum,
+    "REDUCE_ALL": _reduction,
+    "REDUCE_ANY": _reduction,
+    "REDUCE_MAX": _reduction,
+    "REDUCE_MIN": _reduction,
+    "REDUCE_PROD": _sum,
+    "SUM": _sum,
+    "SVDF": _svdf,
+    "TRANSPOSE_CONV": _transpose_convolution,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
+}

@@ -1,0 +1,8 @@
+"""Programs that train inside a budget: recomputation that gives the same result."""
+
+from __future__ import annotations
+
+from snugly.training.checkpoint import checkpoint, is_checkpointed, undo_checkpoint
+from snugly.training.segments import checkpoint_segments
+
+__all__ = ["checkpoint", "checkpoint_segments", "is_checkpointed", "undo_checkpoint"]
