@@ -3,8 +3,8 @@
     python benchmarks/checkpoint.py [ResNet50|EfficientNetB0|transformer] [PIECES] [BATCH]
 
 Every allocation goes through the BFC allocator; what is printed is the peak of a step less what was
-there before it, so weights do not count, gradients do. The models have no dropout where
-`tf.recompute_grad` is the peer: it draws other masks in the backward pass.
+there before it, so weights do not count, gradients do. `tf.recompute_grad` draws other dropout
+masks in the backward pass of the transformer; only its peak and time are compared.
 """
 
 from __future__ import annotations

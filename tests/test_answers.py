@@ -15,7 +15,10 @@ pytestmark = pytest.mark.tensorflow
 
 PAGES = sorted((Path(__file__).parents[1] / "docs/answers").glob("*.md"))
 QUESTIONS = [page for page in PAGES if page.name != "index.md"]
-REFERENCE = [Path(__file__).parents[1] / "docs/determinants.md"]
+REFERENCE = [
+    Path(__file__).parents[1] / "docs" / f"{name}.md"
+    for name in ("determinants", "jacobians", "checkpoint", "input-pipelines")
+]
 FENCE = re.compile(r"^```(?P<language>\w+)?(?P<marker>.*)$")
 # ```python not-run: needs a GPU
 REASONS = ("not-run: needs a GPU", "not-run: needs a Jetson", "not-run: not built yet")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from snugly.errors import MemoryLimitExceeded
 from snugly.jacobians.lines import Lines, Mode, filling_program, step_program
-from snugly.jacobians.memory import OBJECTS, transient_of
+from snugly.jacobians.memory import OBJECTS, transient_of, transient_of_loop
 from snugly.jacobians.plan import WAY_OUT, Plan, Portion, Request, result_bytes
 from snugly.jacobians.recomputing import Recomputed, recomputable, segment_counts
 from snugly.jacobians.subject import tensorflow
@@ -184,14 +184,14 @@ class Draft:
         """So many lines at a time, with what that takes."""
         lines, narrow = self.lines, self.narrow
         step = step_program(lines, chunk, vectorised=vectorised, narrow=narrow)
-        program = step
         if lines.mode == "reverse" and not self.request.streamed:
-            # In the loop that fills a result, activations stay until it ends.
             whole = self.request.whole or not lines.examples
-            program = filling_program(
-                lines, chunk, vectorised=vectorised, whole=whole, narrow=narrow
-            )
-        taken, provenance = transient_of(program, leaves, ahead_of(lines), step)
+            loop = filling_program(lines, chunk, vectorised=vectorised, whole=whole, narrow=narrow)
+            kept = 0 if isinstance(lines, Recomputed) else lines.subject.activations
+            taken, provenance = transient_of_loop(loop, step, leaves, kept)
+        else:
+            ahead = lines.subject.activations if lines.mode == "forward" else 0
+            taken, provenance = transient_of(step, leaves, ahead)
         taken = int(taken * (_SEGMENTS_MARGIN if isinstance(lines, Recomputed) else 1))
         return Portion(lines, chunk, vectorised, Size(taken), provenance)
 
@@ -228,11 +228,6 @@ def _vectorised(draft: Draft, room: int, leaves: Sequence[Any] | None) -> Portio
         chunk = max(small, int(found.chunk * min(0.9, room / found.transient)))
         found = draft.portion(chunk, leaves, vectorised=True)
     return found if found.transient <= room else None
-
-
-def ahead_of(lines: Lines) -> int:
-    """What may be computed before it is needed: in forward mode, every activation."""
-    return lines.subject.activations if lines.mode == "forward" else 0
 
 
 def _balanced(count: int, chunk: int) -> int:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 OBJECTS: Final = 64 << 10
 """Python's own objects, and tensors of a few numbers that one run makes."""
 
+UNREADABLE: Final = (SnuglyError, LookupError, ValueError, TypeError, AttributeError)
+"""What the predictor raises for programs it cannot read."""
+
 _MARGIN: Final = 1.1
 """Assumed: what is added to a prediction; not fitted to measurements."""
 
@@ -30,31 +33,52 @@ _MEASURED_MARGIN: Final = 2
 
 
 def transient_of(
-    program: Any, leaves: Sequence[Any] | None, ahead: int = 0, step: Any = None
+    program: Any, leaves: Sequence[Any] | None, ahead: int = 0
 ) -> tuple[int, Provenance]:
     """Bytes that one run of a program takes at most, and how that is known.
 
     Args:
         program: What is to be run.
         leaves: The inputs, to run it where it cannot be predicted; None to predict only.
-        ahead: Activations that nothing keeps TensorFlow from computing first, in forward mode
-            (`Subject.activations`): of twelve layers' eight were seen to be held at once.
-        step: What `step_program` gives, where that is not the program itself: it is what is run.
+        ahead: Activations that nothing keeps TensorFlow from holding all at once: in forward mode
+            it may compute them first (of twelve layers' eight were seen to be held).
     """
-    from snugly.predicting import predict
-
     try:
-        prediction = predict(program)
-    except (SnuglyError, LookupError, ValueError, TypeError, AttributeError):
+        return predicted(program, ahead), "predicted"
+    except UNREADABLE:
         # Control flow whose sizes depend on values cannot be read; running it says more.
         if leaves is None:
             raise
-        return _measured(step or program, leaves), "measured"
-    parts = prediction.parts
+        return _measured(program, leaves), "measured"
+
+
+def transient_of_loop(
+    loop: Any, step: Any, leaves: Sequence[Any] | None, activations: int
+) -> tuple[int, Provenance]:
+    """The same of a loop that fills a result, which keeps what its turns share until it ends.
+
+    Args:
+        loop: What `filling_program` gives.
+        step: The program of one turn, with what comes before the first; it stands in for a loop
+            that cannot be read, with all activations kept.
+        leaves: The inputs, to run the step where neither can be predicted.
+        activations: Bytes of all activations.
+    """
+    try:
+        return predicted(loop), "predicted"
+    except UNREADABLE:
+        return transient_of(step, leaves, activations)
+
+
+def predicted(program: Any, ahead: int = 0) -> int:
+    """What the predictor says that a program takes, with a margin."""
+    from snugly.predicting import predict
+
+    parts = predict(program).parts
     passing = sum(int(part) for kind, part in parts.items() if kind not in ("weight", "input"))
     passing += max(0, ahead - int(parts.get("activation", 0)))
     passing += max(0, int(parts.get("weight", 0)) - _weights(program))
-    return int(passing * _MARGIN) + OBJECTS, "predicted"
+    return int(passing * _MARGIN) + OBJECTS
 
 
 def _weights(program: Any) -> int:
