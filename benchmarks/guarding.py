@@ -61,6 +61,16 @@ while child.poll() is None:
     if held > int(sys.argv[2]):
         child.kill()
 """
+SHARE = """
+import sys, time
+from snugly.guarding import Limit, Settings, supervise
+from snugly.units import Size
+settings = Settings(limit=Limit(Size(sys.argv[1]), "stated", ""))
+supervise(["true"], settings)
+began = time.process_time()
+supervise(["sleep", sys.argv[2]], settings)
+print(time.process_time() - began)
+"""
 WORK = """
 import json, sys, threading, time
 def work(seconds=[0.0]):
@@ -130,16 +140,11 @@ def _work(words: list[str], result: Path) -> float:
 
 
 def _own_share(seconds: float) -> float:
-    """CPU time of the guard while its command sleeps, less that of starting, in per cent."""
-    return (_cpu(seconds) - _cpu(0.0)) / seconds * 100
-
-
-def _cpu(seconds: float) -> float:
-    words = guarded(f"import time; time.sleep({seconds})")
-    child = subprocess.Popen(words)
-    _, _, usage = os.wait4(child.pid, 0)
-    child.returncode = 0
-    return usage.ru_utime + usage.ru_stime
+    """CPU time of the guard while its command sleeps, in per cent of one core."""
+    done = subprocess.run(
+        [sys.executable, "-c", SHARE, str(LIMIT), str(seconds)], check=True, capture_output=True
+    )
+    return float(done.stdout) / seconds * 100
 
 
 def main() -> None:

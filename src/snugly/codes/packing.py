@@ -24,15 +24,15 @@ CODES: Final = (
     Code(
         "SNG592",
         "No packing fits the capacity",
-        "The live bytes would fit at every moment, but every arrangement was searched and each"
-        " leaves gaps: that there is none is proven.",
+        "The live bytes would fit at every moment, but every arrangement leaves gaps, or the"
+        " alignment makes them: that none fits is proven.",
         "Leave `--capacity` out to find the lowest packing.",
     ),
     Code(
         "SNG593",
-        "No packing was found in the time",
+        "No packing was found",
         "The time limit came before a packing that fits was found, or the proof that there is"
-        " none.",
+        " none; or more than 2,000 buffers hang together, which are packed by greedy rules only.",
         "Give more time with `--time-limit`, or a larger capacity.",
     ),
     Code(

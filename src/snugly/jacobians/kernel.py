@@ -39,6 +39,11 @@ class Pair:
         self.random = left.random or right.random
         self.variables, self.concrete = left.variables, left.concrete
 
+    @property
+    def activations(self) -> int:
+        """Bytes of everything that both forward passes compute."""
+        return self.left.activations + self.right.activations
+
 
 @dataclass(frozen=True, slots=True)
 class KernelRows(Lines):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import weakref
 from array import array
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -174,10 +175,7 @@ class _Records:
         self.count = len(places)
         self.block = max(1, min(BLOCK, _MOST_BLOCK_BYTES // max(longest, 1)))
         self.open = [os.open(file, os.O_RDONLY) for file in files]
-
-    def __del__(self) -> None:
-        for descriptor in getattr(self, "open", []):
-            os.close(descriptor)
+        weakref.finalize(self, _close, self.open)
 
     def spec(self) -> Any:
         import tensorflow as tf
@@ -194,3 +192,8 @@ class _Records:
             header = os.pread(file, HEADER.size, place - HEADER.size)
             found[position] = os.pread(file, HEADER.unpack(header)[0], place)
         return found
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)

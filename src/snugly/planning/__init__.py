@@ -1,0 +1,1 @@
+"""Planning: what to change so that a program fits. Pure: no TensorFlow, no clock, no files."""
