@@ -130,6 +130,28 @@ def requested(run: Callable[[Any], Any], x: Any) -> int:
     return int(record.requested) - kept - earlier
 
 
+def streamed() -> None:
+    """MobileNetV2's 64 logits by all its weights, into a file: what the process grew by."""
+    import keras
+    import tensorflow as tf
+
+    import snugly
+    from snugly.devices.process import ResidentPeak, resident_bytes
+
+    model = keras.applications.MobileNetV2(weights=None, classes=64, classifier_activation=None)
+    x = tf.random.stateless_normal((1, 224, 224, 3), (1, 2))
+    model(x)
+    before, watch, begun = resident_bytes(), ResidentPeak(), time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        found = snugly.jacobian(
+            model, x, "384MiB", wrt=model.trainable_variables, out=Path(folder) / "j.npy"
+        )
+        grown, size = watch.read() - before, found.nbytes
+        print(found.plan)
+    seconds = time.perf_counter() - begun
+    print(f"streamed: J {size / 2**20:.0f} MiB, process + {grown / 2**20:.0f} MiB, {seconds:.0f} s")
+
+
 def several(name: str, variant: str, rounds: int) -> dict[str, float] | None:
     """The least of each figure over several processes; None where one died."""
     found: dict[str, float] = {}
@@ -150,7 +172,11 @@ def main() -> None:
     parser.add_argument("--only", nargs=2, metavar=("CASE", "VARIANT"), help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="processes for each figure")
     parser.add_argument("--cases", nargs="+", default=CASES)
+    parser.add_argument("--streamed", action="store_true", help="a result on disk instead")
     options = parser.parse_args()
+    if options.streamed:
+        streamed()
+        return
     if options.only:
         print(json.dumps(measure(*options.only)))
         return

@@ -77,7 +77,7 @@ def refused(words, capsys):
         ("old.h5", "SNG104", "not a kind of file that Snugly reads"),
         ("train.py", "SNG104", "write train.py:name"),
         ("tarin.py:model", "SNG104", "did you mean train.py?"),
-        ("lite.tflite", "SNG002", "lite.tflite is a TensorFlow Lite model"),
+        ("lite.tflite", "SNG560", "the .tflite file is damaged"),
         ("train.py:model --device jetson-nono", "SNG201", "did you mean jetson-nano"),
         ("train.py:model --memory 4_bananas", "SNG004", "4_bananas"),
         ("train.py:model --memory=-4GiB", "SNG004", "-4GiB"),

@@ -90,8 +90,10 @@ def choose(
             notes = dict.fromkeys(note for _, note in fitted if note)
             why = "; ".join((way.why, *notes))
             return _plan(portions, way, why, result, Size(held), request)
-        if way.mode == "reverse" and kind is Lines:
-            ways = _recomputing(subject, way, ways, more=not refused or held < min(refused))
+        if way.segments and held >= min(refused):
+            ways = [left for left in ways if not left.segments]  # more cross the cuts than is saved
+        elif way.mode == "reverse" and not way.segments and kind is Lines:
+            ways = [*_recomputing(subject, way), *ways]
         refused.append(held)
     raise _refusal(subject, request, result, min(refused))
 
@@ -117,15 +119,12 @@ class Way:
         return found
 
 
-def _recomputing(subject: Subject, way: Way, ways: list[Way], *, more: bool) -> list[Way]:
-    """What is left to try once activations did not fit: make them again, in more segments."""
-    if way.segments:
-        # Past some number, what crosses the cuts is more than what is saved between them.
-        return ways if more else [left for left in ways if not left.segments]
+def _recomputing(subject: Subject, way: Way) -> list[Way]:
+    """What is tried once activations did not fit: to make them again, in few segments or more."""
     if recomputable(subject) is not None:
-        return ways
+        return []
     why = way.why + "; activations would break the budget and are computed again"
-    return [*(Way("reverse", why, count) for count in segment_counts(subject)), *ways]
+    return [Way("reverse", why, count) for count in segment_counts(subject)]
 
 
 def _reverse_after(ways: list[Way], impossible: str) -> list[Way]:

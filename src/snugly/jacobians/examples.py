@@ -9,7 +9,7 @@ A derivative that is not zero would have to cancel exactly, in every entry, unde
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -26,15 +26,16 @@ if TYPE_CHECKING:
     from snugly.jacobians.subject import Subject
 
 
-class ExamplesMixError(InputError):
-    """A function whose examples depend on each other, where they must not."""
+MIXED: Final = "SNG525"
 
-    def __init__(self, pair: tuple[int, int]) -> None:
-        super().__init__(
-            f"the function mixes examples: output {pair[0]} changes with input {pair[1]}, so a"
-            " result of shape (b, m, n) would leave derivatives out",
-            code="SNG525",
-        )
+
+def refusal(pair: tuple[int, int]) -> InputError:
+    """The error for a function whose examples depend on each other, where they must not."""
+    return InputError(
+        f"the function mixes examples: output {pair[0]} changes with input {pair[1]}, so a result"
+        " of shape (b, m, n) would leave derivatives out",
+        code=MIXED,
+    )
 
 
 def count_of(subject: Subject) -> int:

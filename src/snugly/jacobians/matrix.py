@@ -166,8 +166,11 @@ def settle(about: Known, request: Request, leaves: Sequence[Any], narrow: Any = 
     if worthwhile and examples.is_exact(subject) and _places_fit(about, count):
         try:
             return _apart(about, request, leaves, count, narrow)
-        except (MemoryLimitExceeded, examples.ExamplesMixError):
+        except MemoryLimitExceeded:
             pass
+        except InputError as error:
+            if error.code != examples.MIXED:
+                raise
     return about.plan(request, leaves, narrow)
 
 
@@ -189,7 +192,7 @@ def _apart(about: Known, request: Request, leaves: Sequence[Any], count: int, na
     limit = request.budget if request.budget is not None else request.available
     pair = examples.mixing(about, leaves, count, limit)
     if pair is not None:
-        raise examples.ExamplesMixError(pair)
+        raise examples.refusal(pair)
     return chosen
 
 

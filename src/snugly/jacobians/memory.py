@@ -83,8 +83,16 @@ def predicted(program: Any, ahead: int = 0) -> int:
 
 def _weights(program: Any) -> int:
     """Bytes of the variables a program uses; what else it holds as constants it brought itself."""
-    shapes = [(variable.shape, variable.dtype) for variable in program.graph.variables]
-    return sum(math.prod(shape) * dtype.size for shape, dtype in shapes)
+    tf = tensorflow()
+    total = 0
+    for handle, _ in program.graph.captures:
+        data = getattr(
+            handle, "_handle_data", None
+        )  # what a handle refers to; only resources have it
+        for held in data.shape_and_type if data is not None else ():
+            shape = [dimension.size for dimension in held.shape.dim]
+            total += math.prod(shape) * tf.dtypes.as_dtype(held.dtype).size
+    return total
 
 
 def _measured(program: Any, leaves: Sequence[Any]) -> int:
