@@ -23,7 +23,7 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 
 VARIANTS = ("snugly", "pfor", "loop")
 CASES = ("dense batch 64", "dense batch 1", "conv batch 1", "conv batch 4", "deep batch 8")
-REPEATS = 5
+REPEATS = 15
 ROUNDS = 3
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psutil
 
-from snugly.devices import Host, detect_host
+from snugly.devices import Host, detect_host, host_memory
 from snugly.devices.cgroup import CgroupLimit
 from snugly.units import Size
 
@@ -60,3 +60,14 @@ def test_a_jetson_is_recognised_by_its_device_tree(tmp_path):
 def test_other_boards_and_machines_are_no_jetsons(tmp_path):
     assert not make_host(board="Raspberry Pi 4 Model B Rev 1.4").is_jetson
     assert detect_host(tmp_path).board is None
+
+
+def test_the_hosts_memory_alone_is_what_the_whole_look_says(tmp_path):
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/\n")
+    (tmp_path / "sys/fs/cgroup/memory.max").write_text(f"{1 << 20}\n")
+    (tmp_path / "sys/fs/cgroup/memory.current").write_text("0\n")
+
+    assert host_memory(tmp_path) == detect_host(tmp_path).offered
+    assert host_memory(tmp_path).bytes <= 1 << 20

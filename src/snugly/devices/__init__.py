@@ -4,7 +4,7 @@ from snugly.devices.budget import Budget
 from snugly.devices.catalogue import catalogue, find_device
 from snugly.devices.choice import budget_for, is_gpu
 from snugly.devices.device import Device, Kind, RamBlock
-from snugly.devices.host import Host, detect_host
+from snugly.devices.host import Host, detect_host, host_memory
 
 __all__ = [
     "Budget",
@@ -16,5 +16,6 @@ __all__ = [
     "catalogue",
     "detect_host",
     "find_device",
+    "host_memory",
     "is_gpu",
 ]

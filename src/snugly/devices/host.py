@@ -37,11 +37,7 @@ class Host:
 
         On a Jetson this is also all that the GPU can have.
         """
-        if self.cgroup is not None and self.cgroup.available < self.available:
-            version = self.cgroup.version
-            description = f"this host's control group (version {version})"
-            return Budget(self.cgroup.available, "measured", description, "host")
-        return Budget(self.available, "measured", "this host", "host")
+        return _offered(self.available, self.cgroup)
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -80,6 +76,23 @@ def detect_host(root: Path = Path("/")) -> Host:
         gpus=tuple(detect_gpus()),
         board=_read_board(root),
     )
+
+
+def host_memory(root: Path = Path("/")) -> Budget:
+    """What this process can still have of the host's memory, and nothing else.
+
+    Asking NVIDIA's library takes some milliseconds, more than some computations.
+    """
+    import psutil
+
+    return _offered(Size(psutil.virtual_memory().available), read_cgroup_limit(root))
+
+
+def _offered(available: Size, cgroup: CgroupLimit | None) -> Budget:
+    if cgroup is not None and cgroup.available < available:
+        description = f"this host's control group (version {cgroup.version})"
+        return Budget(cgroup.available, "measured", description, "host")
+    return Budget(available, "measured", "this host", "host")
 
 
 def _read_board(root: Path) -> str | None:

@@ -82,7 +82,8 @@ class Filling:
     ) -> None:
         tf = tensorflow()
         first, turns = 0, portion.turns
-        at_once = turns if self._known.subject.random else 1
+        pace = self._known.pace.get((portion.lines, portion.chunk), _PATIENCE)
+        at_once = turns if self._known.subject.random else self._turns(pace, turns)
         while first < turns:
             begun = time.monotonic()
             last = min(first + at_once, turns)
@@ -91,9 +92,15 @@ class Filling:
             self.suspect |= not bool(tf.math.is_finite(total))
             self._advance((last - first) * portion.chunk, progress)
             first = last
-            taken = time.monotonic() - begun
+            pace = (time.monotonic() - begun) / at_once
             # Each pass runs the forward pass anew: as few of them as a person's patience allows.
-            at_once = max(1, min(at_once * 16, int(at_once * _PATIENCE / max(taken, 1e-6))))
+            at_once = self._turns(pace, at_once * 16)
+        self._known.pace[portion.lines, portion.chunk] = pace
+
+    @staticmethod
+    def _turns(pace: float, most: int) -> int:
+        """How many turns go into one pass, where each takes so many seconds."""
+        return max(1, min(most, int(_PATIENCE / max(pace, 1e-6))))
 
     def _columns(self, leaves: Sequence[Any], progress: Callable[[float], None]) -> list[list[Any]]:
         tf = tensorflow()

@@ -33,6 +33,8 @@ class Known:
         """Pairs of output and input without a path between them."""
         self.around: dict[str, Hashable] = {}
         """What the function read besides its input when it was traced."""
+        self.pace: dict[Hashable, float] = {}
+        """Seconds a turn of each filling took when it was last done."""
         self._plans: dict[Hashable, Plan | MemoryLimitExceeded] = {}
         self._programs: dict[Hashable, Any] = {}
 

@@ -265,13 +265,13 @@ def _places_fit(about: Known, count: int) -> bool:
 
 
 def _with_available(request: Request, about: Known) -> Request:
-    from snugly.devices import detect_host
+    from snugly.devices import host_memory
     from snugly.jacobians.plan import result_bytes
 
     if request.budget is not None or result_bytes(about.subject, request) < _WORTH_ASKING:
         return request
     # Rounded down to 256 MiB, so that a second call finds the first one's plan.
-    offered = int(detect_host().offered.bytes.times(0.8)) // _WORTH_ASKING * _WORTH_ASKING
+    offered = int(host_memory().bytes.times(0.8)) // _WORTH_ASKING * _WORTH_ASKING
     return replace(request, available=Size(offered))
 
 

@@ -170,10 +170,10 @@ def _available(source: Source) -> Size | None:
     matrix = source.size**2 * source.working.itemsize
     if matrix < _WORTH_ASKING:
         return None
-    from snugly.devices import detect_host
+    from snugly.devices import host_memory
 
     # The rest stays for whatever else the program and the machine do.
-    return detect_host().offered.bytes.times(0.8)
+    return host_memory().bytes.times(0.8)
 
 
 _WORTH_ASKING: Final = 1 << 28
