@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from snugly.explaining.explain import explain
     from snugly.findings import Finding
+    from snugly.integrations.guard import guard
     from snugly.integrations.keras_callbacks import MemoryMonitor, StopOnMemoryLimit
     from snugly.jacobians.matrix import jacobian
     from snugly.linting.lint import lint
@@ -42,8 +43,10 @@ if TYPE_CHECKING:
     from snugly.recording.context import record
     from snugly.recording.measuring import measure
     from snugly.recording.record import Record
+    from snugly.training.batch_size import largest_batch_size
     from snugly.training.checkpoint import checkpoint
     from snugly.training.configure import configure
+    from snugly.training.shrinking import shrink
     from snugly.units import Size
 
     __version__: str
@@ -69,8 +72,10 @@ __all__ = [
     "configure",
     "devices",
     "explain",
+    "guard",
     "jacobian",
     "jacobians",
+    "largest_batch_size",
     "linalg",
     "lint",
     "load_ipython_extension",
@@ -78,6 +83,7 @@ __all__ = [
     "predict",
     "record",
     "recording",
+    "shrink",
     "training",
     "unload_ipython_extension",
 ]
@@ -101,11 +107,14 @@ _HOME = {
     "checkpoint": "snugly.training.checkpoint",
     "configure": "snugly.training.configure",
     "explain": "snugly.explaining.explain",
+    "guard": "snugly.integrations.guard",
     "jacobian": "snugly.jacobians.matrix",
+    "largest_batch_size": "snugly.training.batch_size",
     "lint": "snugly.linting.lint",
     "measure": "snugly.recording.measuring",
     "predict": "snugly.predicting",
     "record": "snugly.recording.context",
+    "shrink": "snugly.training.shrinking",
 }
 """Where each public name lives; the rooms `devices`, … are modules and load themselves."""
 

@@ -150,3 +150,15 @@ def test_sparse_updates_make_a_variable_copy_on_read(read):
     reading = read(step, tf.TensorSpec((5, 1), tf.int32), tf.TensorSpec((5, 8)))
     update = next(op for op in reading.graph.operations if "Scatter" in op.type)
     assert update.variables == ()  # it is changed where it is
+
+
+def test_who_waits_for_a_renaming_waits_for_what_is_renamed(read):
+    def function(x):
+        renamed = tf.reshape(x @ x, [-1])
+        with tf.control_dependencies([renamed]):
+            later = tf.reshape(tf.identity(x), [-1])
+        return renamed, tf.tanh(later)
+
+    operations = read(function, SQUARE).graph.operations
+    order = [operation.type for operation in operations]
+    assert order.index("MatMul") in operations[order.index("Tanh")].after

@@ -1,4 +1,4 @@
-"""Recomputation in the backward pass: SNG54x."""
+"""Training that fits: SNG538, SNG539, and recomputation in the backward pass, SNG54x."""
 
 from __future__ import annotations
 
@@ -7,6 +7,22 @@ from typing import Final
 from snugly.codes.code import Code
 
 CODES: Final = (
+    Code(
+        "SNG538",
+        "These are not batches",
+        "A training step is planned for batches of one size. The dataset gives single examples, or"
+        " batches of open size; or a batch size was given beside a dataset, which has its own:"
+        " Keras 3 ignores such a `batch_size` silently, so that training takes the memory that it"
+        " took before.",
+        "Batch the dataset: `dataset.batch(32, drop_remainder=True)`, and leave `batch_size` out.",
+    ),
+    Code(
+        "SNG539",
+        "No training step was found that fits",
+        "Everything that is allowed was tried: parts computed again, the batch in pieces, and more"
+        " where the user allowed it. The smallest is predicted to be above the budget.",
+        'Give the memory that the message names, or allow more: `allow="changes-training"`.',
+    ),
     Code(
         "SNG540",
         "Nothing to compute again",
@@ -67,5 +83,20 @@ CODES: Final = (
         "A segment is computed from what goes into it. Something outside this one depends on it,"
         " and something in it depends on that: the two would wait for each other.",
         "Take the layers between into the segment, or make two of it.",
+    ),
+    Code(
+        "SNG548",
+        "This model cannot be trained in micro-batches",
+        "Adding up the gradients of pieces of a batch gives that of the whole batch where the loss"
+        " is a mean over examples. A model with a `train_step` or `compute_loss` of its own, or a"
+        " loss that is summed, may do something else.",
+        "Compile with a loss of the default reduction, or leave micro-batches out.",
+    ),
+    Code(
+        "SNG549",
+        "This cannot be shrunk as asked",
+        "The request has no budget, names a safety that does not exist, or is for a model that"
+        " cannot be changed in this way.",
+        'Say `snugly.shrink(model, memory="4GiB", batch_size=64, allow="same-result")`.',
     ),
 )

@@ -42,6 +42,9 @@ _SEGMENTS_MARGIN: Final = 1.15
 dense layers in 4 segments), and 1.1 is there already."""
 _FORWARD_COST: Final = 1.5
 """A column takes about so many times as long as a row (assumed, not measured)."""
+_LONGEST_WAY_OUT: Final = 100
+"""Columns that take more than so many times as long as the rows that do not fit are no way out:
+nobody who asks for 48 rows means a million columns. Whoever does says `mode="forward"`."""
 
 
 def choose(
@@ -157,18 +160,14 @@ def _ways(subject: Subject, request: Request) -> list[Way]:
         return [Way("reverse", "random numbers are drawn once, in one forward pass")]
     if len(types) > 1 or any(dtype.is_complex for dtype in types):
         return [Way("reverse", f"{numbers}")]
+    # Columns are the way out where activations do not fit.
+    is_long = columns * _FORWARD_COST > rows * _LONGEST_WAY_OUT
+    way_out = [] if is_long else [Way("forward", WAY_OUT)]
     if request.streamed:
-        # Rows lie together in the file; columns are the way out where activations do not fit.
-        return [
-            Way("reverse", "rows lie together in the file"),
-            Way("forward", WAY_OUT),
-        ]
+        return [Way("reverse", "rows lie together in the file"), *way_out]
     if columns * _FORWARD_COST < rows:
         return [Way("forward", f"fewer columns than rows: {numbers}"), Way("reverse", numbers)]
-    return [
-        Way("reverse", f"rows cost no more than columns: {numbers}"),
-        Way("forward", WAY_OUT),
-    ]
+    return [Way("reverse", f"rows cost no more than columns: {numbers}"), *way_out]
 
 
 @dataclass(frozen=True, slots=True)

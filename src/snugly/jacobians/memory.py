@@ -7,16 +7,19 @@ grew by is taken twice.
 
 from __future__ import annotations
 
+import heapq
 import math
 from typing import TYPE_CHECKING, Any, Final
 
 from snugly.devices.process import ResidentPeak, resident_bytes
 from snugly.errors import SnuglyError
+from snugly.graph import Kind
 from snugly.jacobians.subject import tensorflow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from snugly.timeline import Timeline
     from snugly.units import Provenance
 
 OBJECTS: Final = 64 << 10
@@ -74,11 +77,27 @@ def predicted(program: Any, ahead: int = 0) -> int:
     """What the predictor says that a program takes, with a margin."""
     from snugly.predicting import predict
 
-    parts = predict(program).parts
+    prediction = predict(program)
+    parts = prediction.parts
     passing = sum(int(part) for kind, part in parts.items() if kind not in ("weight", "input"))
     passing += max(0, ahead - int(parts.get("activation", 0)))
     passing += max(0, int(parts.get("weight", 0)) - _weights(program))
+    passing += max(0, _scratch_at_once(prediction.timeline) - int(parts.get("workspace", 0)))
     return int(passing * _MARGIN) + OBJECTS
+
+
+def _scratch_at_once(timeline: Timeline | None) -> int:
+    """The scratch of the two operations that need most: two threads may come to them together.
+
+    Gradients of two convolutions by their filters do, for an instant; on a GPU nothing runs beside.
+    """
+    if timeline is None or tensorflow().config.list_physical_devices("GPU"):
+        return 0
+    each: dict[str, int] = {}
+    for span in timeline.spans:
+        if span.kind is Kind.WORKSPACE:
+            each[span.operation] = max(each.get(span.operation, 0), span.bytes)
+    return sum(heapq.nlargest(2, each.values()))
 
 
 def _weights(program: Any) -> int:

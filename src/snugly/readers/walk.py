@@ -161,7 +161,9 @@ class Walk:
             source = data[behaviour.shares[0] if behaviour.shares else 0]
             gate = max(call.after, default=NOTHING)
             value = node.outputs[0] if node.outputs[0].shape is not None else source.value
-            scope.settle(node, [replace(source, value=value, known=known, gate=gate)], gate)
+            # Who waits for the renaming itself waits for the buffer as well.
+            done = max([gate, *(self.operations.producer(slot) for slot in data)])
+            scope.settle(node, [replace(source, value=value, known=known, gate=gate)], done)
             return
         made = self._make(call, behaviour.absent)
         if made and known is not None:

@@ -15,6 +15,8 @@ from typing import Any, Final
 from weakref import WeakSet
 
 USE_BFC: Final = "TF_CPU_ALLOCATOR_USE_BFC"
+CPU_LIMIT: Final = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
+"""What the CPU's BFC allocator may have at most (common_runtime/process_state.cc)."""
 SMALLEST_COUNTED: Final = 256 * 1024
 """mklcpu hands smaller requests to malloc and does not count them (kSmallAllocationsThreshold,
 tensorflow/core/common_runtime/mkl_cpu_allocator.h, TF 2.21)."""

@@ -11,13 +11,17 @@ import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from snugly.errors import InputError
 from snugly.readers.user_code import is_users
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+
+EXCEEDED: Final = "SNG601"
+"""The code of a task that needed more than its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class Task:
     training: bool = False
     steps: int = 5
     dimensions: dict[str, int] = field(default_factory=dict)
+    limit: int | None = None
+    """MiB that TensorFlow's allocator may have."""
 
 
 @dataclass(frozen=True, slots=True)

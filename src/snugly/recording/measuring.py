@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from snugly.errors import InputError, SnuglyError
-from snugly.recording.carrying import Task, pack
+from snugly.errors import InputError, MemoryLimitExceeded, SnuglyError
+from snugly.recording.allocator import CPU_LIMIT, USE_BFC
+from snugly.recording.carrying import EXCEEDED, Task, pack
 from snugly.recording.file import cannot_write, read_record, write_record
 from snugly.recording.profiling import run_python
+from snugly.units import Size
 
 if TYPE_CHECKING:
     import os
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from snugly.recording.record import Record
 
 _LAST_WORDS = 2000  # characters of a failed process's stderr
+_CRASHES = {128 + number for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)}
 
 
 def measure(  # noqa: PLR0913  # the public contract
@@ -28,6 +32,7 @@ def measure(  # noqa: PLR0913  # the public contract
     training: bool = False,
     steps: int = 5,
     dimensions: Mapping[str, int] | None = None,
+    memory: str | SupportsIndex | None = None,
     path: str | os.PathLike[str] | None = None,
 ) -> Record:
     """Really run a program, in a process of its own, and record every allocation.
@@ -46,7 +51,11 @@ def measure(  # noqa: PLR0913  # the public contract
         training: train on a batch, else predict one.
         steps: how many steps count.
         dimensions: the sizes of other open dimensions, by name.
+        memory: what TensorFlow's allocator may have, in whole MiB; without it, all there is.
         path: where to leave the record, if anywhere.
+
+    Raises:
+        MemoryLimitExceeded: The program needs more than `memory`; this process is untouched.
     """
     if steps < 1:
         raise InputError(f"there must be at least one step, not {steps}", hint="give steps=5")
@@ -54,17 +63,25 @@ def measure(  # noqa: PLR0913  # the public contract
         raise InputError(
             f"the batch size must be at least 1, not {batch_size}", hint="give batch_size=32"
         )
-    task = Task(program, example, batch_size, training, steps, dict(dimensions or {}))
+    limit = None
+    if memory is not None:
+        limit = int(Size(memory)) >> 20
+        if not limit:
+            raise InputError(f"the limit must be at least 1 MiB, not {memory!r}", code="SNG004")
+    task = Task(program, example, batch_size, training, steps, dict(dimensions or {}), limit)
     with tempfile.TemporaryDirectory(prefix="snugly-") as folder:
         request, raw = Path(folder) / "request", Path(folder) / "raw.snugly"
         answer, words = Path(folder) / "answer", Path(folder) / "stderr"
         request.write_bytes(pack(task))
         module = "snugly.recording.stepping"
         code = run_python(
-            ["-m", module, str(request), str(raw), str(answer)], errors=words, quiet=True
+            ["-m", module, str(request), str(raw), str(answer)],
+            errors=words,
+            quiet=True,
+            environment={} if limit is None else {USE_BFC: "1", CPU_LIMIT: str(limit)},
         )
         if code != 0:
-            raise _failure(code, answer, words)
+            raise _failure(code, answer, words, limit)
         record = read_record(raw)
         record = replace(record, facts={**record.facts, "steps": steps})
     if path is not None:
@@ -79,13 +96,17 @@ def _keep(record: Record, path: Path) -> None:
         raise cannot_write(path, problem) from problem
 
 
-def _failure(code: int, answer: Path, words: Path) -> SnuglyError:
+def _failure(code: int, answer: Path, words: Path, limit: int | None) -> SnuglyError:
     """What the process said of itself, or the last it wrote before it died."""
     import json
 
     if answer.exists():
         said = json.loads(answer.read_text())
-        return InputError(said["message"], code=said["code"], hint=said["hint"])
+        kind = MemoryLimitExceeded if said["code"] == EXCEEDED else InputError
+        return kind(said["message"], code=said["code"], hint=said["hint"])
+    if limit is not None and code in _CRASHES:
+        # Some kernels (oneDNN's convolutions) use what the allocator refused to give them.
+        return MemoryLimitExceeded(f"the program crashed within {limit} MiB", code=EXCEEDED)
     text = words.read_text(errors="replace")[-_LAST_WORDS:].strip() if words.exists() else ""
     last = text.splitlines()[-1] if text else "it said nothing"
     return InputError(

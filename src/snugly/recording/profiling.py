@@ -20,7 +20,7 @@ from snugly.recording.file import cannot_write, read_record, write_record
 from snugly.recording.windows import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from snugly.recording.record import Record
 
@@ -85,10 +85,17 @@ def profile(
     return Outcome(code, finish(output, code))
 
 
-def run_python(words: Sequence[str], *, errors: Path | None = None, quiet: bool = False) -> int:
+def run_python(
+    words: Sequence[str],
+    *,
+    errors: Path | None = None,
+    quiet: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> int:
     """Run Python with the same flags as this one; the exit code as a shell would give it.
 
-    `errors` takes what it writes to stderr, `quiet` drops what it writes to stdout.
+    `errors` takes what it writes to stderr, `quiet` drops what it writes to stdout, `environment`
+    is set whatever the user has set.
     """
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001
     output = subprocess.DEVNULL if quiet else None
@@ -96,7 +103,7 @@ def run_python(words: Sequence[str], *, errors: Path | None = None, quiet: bool 
         stderr = None if errors is None else files.enter_context(errors.open("wb"))
         child = subprocess.Popen(  # noqa: S603 - this Python, to run what the user asked for
             [sys.executable, *flags, *words],
-            env=ENVIRONMENT | os.environ,
+            env=ENVIRONMENT | os.environ | dict(environment or {}),
             stdout=output,
             stderr=stderr,
         )

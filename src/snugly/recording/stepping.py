@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from snugly.errors import InputError, SnuglyError
 from snugly.readers.user_code import failed
-from snugly.recording.carrying import Task, unpack
+from snugly.recording.carrying import EXCEEDED, Task, unpack
 from snugly.recording.recorder import Recorder
 from snugly.recording.windows import Plan
 
@@ -46,6 +46,7 @@ def _run(request: bytes, recorder: Recorder) -> str:
         raise InputError(
             f"the program did not survive the way into a fresh process: {problem}", code="SNG306"
         ) from problem
+    _limit_gpus(task.limit)
     program, name = _load(task.program)
     step = _step(program, task, recorder)
     try:
@@ -58,8 +59,27 @@ def _run(request: bytes, recorder: Recorder) -> str:
         raise
     except Exception as problem:
         error = failed(f"{name} failed", problem)
+        if task.limit is not None and _is_shortage(problem):
+            raise SnuglyError(error.message, code=EXCEEDED) from problem
         raise InputError(error.message, code="SNG307") from problem
     return name
+
+
+def _is_shortage(problem: Exception) -> bool:
+    import tensorflow as tf
+
+    return isinstance(problem, (MemoryError, tf.errors.ResourceExhaustedError))
+
+
+def _limit_gpus(limit: int | None) -> None:
+    """Before anything uses them; the CPU's allocator is limited by the environment."""
+    import tensorflow as tf
+
+    if limit is None:
+        return
+    for gpu in tf.config.list_physical_devices("GPU"):
+        settings = tf.config.LogicalDeviceConfiguration(memory_limit=limit)
+        tf.config.set_logical_device_configuration(gpu, [settings])
 
 
 def _load(program: Any) -> tuple[Any, str]:

@@ -40,6 +40,15 @@ def cut(model: Any, segments: int | Iterable[Iterable[Any]]) -> list[Step]:
     return _steps(model, nodes, members)
 
 
+def cut_spans(model: Any, spans: Iterable[tuple[int, int]]) -> list[Step]:
+    """The same for stretches of the order in which the nodes run."""
+    nodes = ordered_nodes(model)
+    members: list[int | None] = [None] * len(nodes)
+    for number, (first, after) in enumerate(spans):
+        members[first:after] = [number] * (after - first)
+    return _steps(model, nodes, members)
+
+
 def ordered_nodes(model: Any) -> list[Any]:
     """The nodes of a model's graph in the order in which Keras runs them, without its inputs."""
     depths = model._nodes_by_depth  # noqa: SLF001  # what Keras itself goes through

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from snugly.errors import InputError
 from snugly.training.checkpoint import RecomputedCall, run
-from snugly.training.cutting import Step, cut
+from snugly.training.cutting import Step, cut, cut_spans
 from snugly.training.eager import Traces
 from snugly.training.keras_state import hang_mask, is_only_looking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 def checkpoint_segments(model: Any, segments: int | Iterable[Iterable[Any]]) -> Any:
@@ -35,21 +35,33 @@ def checkpoint_segments(model: Any, segments: int | Iterable[Iterable[Any]]) -> 
             no layers, by `model.operations`. Or a number: the model is cut into so many pieces
             where little crosses, and all but the last, which would gain nothing, are recomputed.
     """
-    source = _graph_of(model)
-    steps = cut(source, segments)
-    made = _same_model(model, source)
-    # The new model has nodes of its own only where it was cut from others' tensors.
-    made.__dict__["call"] = SegmentedCall(
-        made, steps if made is source else cut(made, _names(steps))
-    )
+    made = same_model(model)
+    made.__dict__["call"] = SegmentedCall(made, cut(made, segments))
     return made
 
 
-def _names(steps: Sequence[Step]) -> list[list[str]]:
-    return [[node.operation.name for node in step.nodes] for step in steps if step.recomputed]
+def checkpoint_spans(model: Any, spans: Iterable[tuple[int, int]]) -> Any:
+    """The same for stretches of the order in which the model's nodes run."""
+    made = same_model(model)
+    made.__dict__["call"] = SegmentedCall(made, cut_spans(made, spans))
+    return made
 
 
-def _graph_of(model: Any) -> Any:
+def has_graph(model: Any) -> bool:
+    """Whether a model is made of layers that are connected beforehand, and can be cut."""
+    try:
+        graph_of(model)
+    except InputError:
+        return False
+    return True
+
+
+def same_model(model: Any) -> Any:
+    """A second model of the same layers and weights, that does the same."""
+    return _same_model(model, graph_of(model))
+
+
+def graph_of(model: Any) -> Any:
     """The Functional model that a model is, or is made of."""
     import keras
     from keras.src.models.functional import Functional
@@ -113,16 +125,11 @@ class SegmentedCall(RecomputedCall):
 
     def __call__(self, inputs: Any, training: Any = None, mask: Any = None, **more: Any) -> Any:
         """Run the model, its segments so that they run again for their gradients."""
-        import keras
-
         if is_only_looking():
             return self.plain(inputs, training=training, mask=mask, **more)
-        model = self.layer
-        given = model._standardize_inputs(inputs)  # noqa: SLF001  # as its own `call` does
-        for tensor, each in zip(given, keras.tree.flatten(mask) or (), strict=False):
-            hang_mask(tensor, each)
-        values = {id(name): value for name, value in zip(model.inputs, given, strict=True)}
-        context = {"training": training, **more}
+        return run_graph(self.layer, self._run, inputs, mask, {"training": training, **more})
+
+    def _run(self, values: dict[int, Any], context: Mapping[str, Any]) -> None:
         for step, piece, traces in zip(self.steps, self.pieces, self.all_traces, strict=True):
             if not step.recomputed:
                 run_nodes(step, values, context)
@@ -131,9 +138,26 @@ class SegmentedCall(RecomputedCall):
             values.update(zip(step.outputs, found, strict=True))
             for name in step.last_used:
                 values.pop(name, None)
-        outputs = [values[id(name)] for name in model.outputs]
-        packed = keras.tree.pack_sequence_as(model._outputs_struct, outputs)  # noqa: SLF001
-        return packed[0] if isinstance(packed, list) and len(packed) == 1 else packed
+
+
+def run_graph(
+    model: Any,
+    run: Callable[[dict[int, Any], Mapping[str, Any]], None],
+    inputs: Any,
+    mask: Any,
+    context: Mapping[str, Any],
+) -> Any:
+    """What a Functional model's `call` does, where `run` goes through the nodes."""
+    import keras
+
+    given = model._standardize_inputs(inputs)  # noqa: SLF001  # as its own `call` does
+    for tensor, each in zip(given, keras.tree.flatten(mask) or (), strict=False):
+        hang_mask(tensor, each)
+    values = {id(name): value for name, value in zip(model.inputs, given, strict=True)}
+    run(values, context)
+    outputs = [values[id(name)] for name in model.outputs]
+    packed = keras.tree.pack_sequence_as(model._outputs_struct, outputs)  # noqa: SLF001
+    return packed[0] if isinstance(packed, list) and len(packed) == 1 else packed
 
 
 def run_nodes(step: Step, values: dict[int, Any], context: Mapping[str, Any]) -> None:

@@ -1,0 +1,150 @@
+"""Which parts of a model to compute again under a budget: plan, build, and predict what was built.
+
+The planner's sums are near the truth, not the truth: what it proposes is built and predicted op by
+op, and where that is over the budget the planner is asked again for correspondingly less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from snugly.errors import InputError
+from snugly.planning.recomputing import Segments, cheapest, least, peak_of, seconds_of
+from snugly.predicting.predict import predict_reading
+from snugly.readers.dimensions import Dimensions
+from snugly.readers.read import read_program
+from snugly.training.checkpoint import checkpoint, is_checkpointed, undo_checkpoint
+from snugly.training.flattening import flat
+from snugly.training.parts import PartedStep, read_parts
+from snugly.training.segments import checkpoint_spans, has_graph
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snugly.devices import Budget
+    from snugly.predicting.prediction import Prediction
+    from snugly.readers.node import Machine
+
+_ATTEMPTS: Final = 3
+_FORWARD_SHARE: Final = 1 / 3
+"""Of a training step's time, that of the forward pass: the backward pass computes twice as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a training step is read with."""
+
+    example: tuple[Any, ...]
+    batch_size: int | None
+    budget: Budget
+    machine: Machine | None = None
+    dimensions: Mapping[str, int] | None = None
+
+    def predict(self, model: Any) -> Prediction:
+        """One training step of a model, op by op."""
+        reading = read_program(
+            model,
+            self.example,
+            dimensions=Dimensions(self.batch_size, self.dimensions or {}),
+            training=True,
+            jit_compile=False,
+            machine=self.machine,
+        )
+        return predict_reading(reading, self.budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputation:
+    """A model with some parts computed again, and what is predicted for it."""
+
+    model: Any
+    plain: Prediction
+    prediction: Prediction
+    parts: int = 0
+    of: int = 0
+    extra_time: float = 0.0
+    reason: str = ""
+    """Why nothing more could be done, where it does not fit."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether it surely fits."""
+        return self.prediction.verdict == "fits"
+
+
+def recompute(model: Any, question: Question) -> Recomputation:
+    """The cheapest recomputation that fits; where none does, the smallest that was found."""
+    if not has_graph(model):
+        return _layer_by_layer(model, question)
+    whole = flat(model)
+    step = read_parts(
+        whole, question.example, question.batch_size, question.machine, question.dimensions
+    )
+    plain = predict_reading(step.reading, question.budget)
+    best = Recomputation(model, plain, plain, of=len(step.problem.parts))
+    if best.fits:
+        return best
+    resident = int(plain.resident)
+    room = int(question.budget.bytes) - resident
+    without = peak_of(step.problem, ())
+    if room <= 0 or not without:
+        return best
+    target = int(room * without / max(1, int(plain.high) - resident))
+    for _ in range(_ATTEMPTS):
+        spans = cheapest(step.problem, target)
+        last = spans is None
+        if spans is None:
+            _, spans = least(step.problem)
+        try:
+            found = _built(whole, spans, step, plain, question)
+        except InputError as problem:
+            return Recomputation(model, plain, plain, reason=problem.message)
+        if found.fits:
+            return found
+        if found.prediction.high < best.prediction.high:
+            best = found
+        if last:
+            break
+        over = (int(found.prediction.high) - resident) / room
+        target = int(min(target, peak_of(step.problem, spans)) / over * 0.98)
+    return best
+
+
+def _built(
+    model: Any, spans: Segments, step: PartedStep, plain: Prediction, question: Question
+) -> Recomputation:
+    made = checkpoint_spans(model, spans)
+    problem = step.problem
+    total = sum(part.seconds for part in problem.parts)
+    return Recomputation(
+        made,
+        plain,
+        question.predict(made),
+        sum(after - first for first, after in spans),
+        len(problem.parts),
+        seconds_of(problem, spans) / total * _FORWARD_SHARE if total else 0.0,
+    )
+
+
+def _layer_by_layer(model: Any, question: Question) -> Recomputation:
+    """A model without a graph: each of its layers is recomputed as a whole, or none."""
+    plain = question.predict(model)
+    layers = [layer for layer in model.layers if layer.weights and not is_checkpointed(layer)]
+    best = Recomputation(model, plain, plain, of=len(layers))
+    if best.fits or not layers:
+        return best
+    for layer in layers:
+        checkpoint(layer)
+    try:
+        after = question.predict(model)
+    except InputError as problem:
+        for layer in layers:
+            undo_checkpoint(layer)
+        return Recomputation(model, plain, plain, reason=problem.message)
+    found = Recomputation(model, plain, after, len(layers), len(layers), extra_time=_FORWARD_SHARE)
+    if not found.fits:
+        for layer in layers:
+            undo_checkpoint(layer)
+        return best if after.high >= plain.high else found
+    return found

@@ -1,0 +1,265 @@
+"""shrink: a model that trains in the memory there is, with the least harm that this takes.
+
+What is tried, in this order, until the prediction fits: nothing; parts computed again; the batch in
+pieces; half precision; a smaller batch. Each is tried together with those before it, as far as the
+user allows what it does to the result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
+
+from snugly.devices import budget_for, is_gpu
+from snugly.errors import InputError, MemoryLimitExceeded
+from snugly.readers.machine import cpu_machine, gpu_machine, this_machine
+from snugly.readers.start import load_tensorflow
+from snugly.training.batches import batch_of
+from snugly.training.micro_batches import accumulate, differences, impossible
+from snugly.training.precision import mixed
+from snugly.training.recomputing import Question, Recomputation, recompute
+from snugly.training.segments import has_graph, same_model
+from snugly.training.shrunk import Change, ShrinkPlan, Shrunk, allowed_safeties
+from snugly.units import Size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from snugly.devices import Device
+    from snugly.predicting.prediction import Prediction
+
+_MOST_PIECES: Final = 64
+_SAMPLE: Final = 3
+"""So many layers are named where many are meant."""
+
+
+def shrink(  # noqa: PLR0913  # the public contract
+    model: Any,
+    *example: Any,
+    memory: str | SupportsIndex | None = None,
+    batch_size: int | None = None,
+    allow: str | Iterable[str] = "same-result",
+    device: str | Device | None = None,
+    dimensions: Mapping[str, int] | None = None,
+) -> Shrunk:
+    """A model of the same layers that trains in the memory that is given.
+
+    ::
+
+        small = snugly.shrink(model, memory="4GiB", batch_size=64)
+        print(small.plan)
+        small.model.fit(x, y, batch_size=small.batch_size)
+
+    The model that was given stays as it is, and shares its weights with the new one, unless half
+    precision is used, which has copies. A model without a graph of layers is changed in place.
+
+    Args:
+        model: a compiled Keras model.
+        *example: its input and target as specs, arrays or tensors, or a batched
+            `tf.data.Dataset`; without them, what the model itself says it takes.
+        memory: the budget, as a size. Not together with `device`.
+        batch_size: the size of the batches that it is to be trained with.
+        allow: what may be done to the result: "same-result", "changes-rounding" (half precision,
+            micro-batches with batch normalisation or dropout) or "changes-training" (a smaller
+            batch). Each allows those before it.
+        device: the budget is what this device offers.
+        dimensions: the sizes of other open dimensions, by name.
+
+    Raises:
+        MemoryLimitExceeded: Nothing that is allowed fits; the least that would is named.
+    """
+    allowed = allowed_safeties(allow)
+    budget = budget_for(memory, device)
+    if budget is None:
+        raise InputError("there is no budget to shrink to", code="SNG549", hint='memory="4GiB"')
+    load_tensorflow()
+    example, batch_size = batch_of(example, batch_size)
+    machine = this_machine()
+    if device is not None:
+        machine = gpu_machine() if is_gpu(device) else cpu_machine()
+    question = Question(example, batch_size, budget, machine, dimensions)
+    return _Search(model, question, allowed).run()
+
+
+class _Search:
+    """One search: what was tried, what was left out, and the least that was found."""
+
+    def __init__(self, model: Any, question: Question, allowed: frozenset[str]) -> None:
+        self.model, self.question, self.allowed = model, question, allowed
+        self.plain: Prediction | None = None
+        self.least: Prediction | None = None
+        self.left_out: list[str] = []
+
+    def run(self) -> Shrunk:
+        """The first that fits."""
+        for shrunk in self._tries():
+            if self.least is None or shrunk.prediction.high < self.least.high:
+                self.least = shrunk.prediction
+            if shrunk.prediction.verdict == "fits":
+                return shrunk
+        raise self._refusal()
+
+    def _tries(self) -> Iterator[Shrunk]:
+        yield from self._of_model(self.model, (), self.question)
+        if "changes-rounding" in self.allowed:
+            half = self._in_half()
+            if half is not None:
+                yield from self._of_model(*half, self.question)
+        else:
+            self.left_out.append("half precision changes rounding, which is not allowed")
+        if "changes-training" in self.allowed:
+            yield from self._smaller_batches()
+        else:
+            self.left_out.append("a smaller batch changes training, which is not allowed")
+
+    def _of_model(
+        self, model: Any, before: tuple[Change, ...], question: Question
+    ) -> Iterator[Shrunk]:
+        """Parts computed again; then the batch in more and more pieces as well."""
+        found = recompute(model, question)
+        self.plain = self.plain or found.plain
+        yield self._shrunk(found, before, question.batch_size)
+        if found.reason:
+            self.left_out.append(f"recomputation: {found.reason}")
+        for pieces in self._pieces(model, question.batch_size):
+            yield self._in_pieces(model, before, question, pieces)
+
+    def _pieces(self, model: Any, batch_size: int | None) -> list[int]:
+        reason = impossible(model) or (None if has_graph(model) else "it has no graph of layers")
+        differs = differences(model)
+        if batch_size is None or batch_size < 2:  # noqa: PLR2004 - nothing to divide
+            reason = "there is no batch to divide"
+        elif reason is None and differs and "changes-rounding" not in self.allowed:
+            reason = f"not the same result: {_some(differs)}"
+        if reason is not None:
+            self.left_out.append(f"micro-batches: {reason}")
+            return []
+        powers = (2**power for power in range(1, _MOST_PIECES.bit_length()))
+        return [pieces for pieces in powers if pieces <= int(batch_size or 0)]
+
+    def _in_pieces(
+        self, model: Any, before: tuple[Change, ...], question: Question, pieces: int
+    ) -> Shrunk:
+        batch = int(question.batch_size or 1)
+        small = Question(
+            question.example,
+            -(-batch // pieces),
+            _less(question, model),
+            question.machine,
+            question.dimensions,
+        )
+        found = recompute(model, small)
+        made = same_model(model) if found.model is model else found.model
+        accumulate(made, pieces)
+        after = question.predict(made)
+        differs = differences(model)
+        note = _some(differs) if differs else "the gradient is that of the whole batch"
+        change = Change(
+            f"{pieces} micro-batches of {-(-batch // pieces)}",
+            "changes-rounding" if differs else "same-result",
+            _saved(found.plain, self.plain, after),
+            note=f"{note}; one more set of gradients is kept",
+        )
+        changes = (*before, *_recomputed(found), change)
+        return self._made(made, changes, after, batch)
+
+    def _in_half(self) -> tuple[Any, tuple[Change, ...]] | None:
+        on_gpu = getattr(self.question.machine, "device", "cpu") == "gpu"
+        policy = "mixed_float16" if on_gpu else "mixed_bfloat16"
+        if not has_graph(self.model):
+            self.left_out.append("half precision: the model cannot be copied layer by layer")
+            return None
+        try:
+            half = mixed(self.model, policy)
+        except InputError as problem:
+            self.left_out.append(f"half precision: {problem.message}")
+            return None
+        after = self.question.predict(half)
+        if self.plain is not None and after.high >= self.plain.high:
+            self.left_out.append(f"half precision would not help: {after.peak}")
+            return None
+        note = f"{policy}; weights and optimizer stay float32, and are copies of the model's own"
+        change = Change("half precision", "changes-rounding", _saved(self.plain, after), note=note)
+        return half, (change,)
+
+    def _smaller_batches(self) -> Iterator[Shrunk]:
+        batch = self.question.batch_size or 1
+        while batch > 1:
+            batch //= 2
+            question = Question(
+                self.question.example,
+                batch,
+                self.question.budget,
+                self.question.machine,
+                self.question.dimensions,
+            )
+            found = recompute(self.model, question)
+            saved = _saved(self.plain, found.plain)
+            note = f"batches of {batch}: give `batch_size={batch}` to `fit`"
+            change = Change("smaller batch", "changes-training", saved, note=note)
+            yield self._shrunk(found, (change,), batch)
+
+    def _shrunk(
+        self, found: Recomputation, before: tuple[Change, ...], batch_size: int | None
+    ) -> Shrunk:
+        changes = (*before, *_recomputed(found))
+        return self._made(found.model, changes, found.prediction, batch_size)
+
+    def _made(
+        self, model: Any, changes: tuple[Change, ...], after: Prediction, batch_size: int | None
+    ) -> Shrunk:
+        if model is not self.model and getattr(model, "jit_compile", False):
+            model.jit_compile = False  # what was predicted is the step op by op
+        plan = ShrinkPlan(changes, self.plain or after, after, tuple(self.left_out))
+        return Shrunk(model, plan, after, batch_size)
+
+    def _refusal(self) -> MemoryLimitExceeded:
+        assert self.least is not None
+        least = self.least
+        weights = f"; its weights and optimizer alone are {least.resident}"
+        allow = "" if "changes-training" in self.allowed else ' or allow="changes-training"'
+        return MemoryLimitExceeded(
+            f"{self.model.name} does not fit {self.question.budget.bytes}: the least that was found"
+            f" needs {least.high} at most{weights}",
+            code="SNG539",
+            hint=f"give memory={int(least.high)}{allow}; left out: {_some(self.left_out)}",
+        )
+
+
+def _less(question: Question, model: Any) -> Any:
+    """The budget of one piece: the sums of gradients are kept beside it."""
+    from dataclasses import replace
+
+    sums = sum(int(weight.value.dtype.size) * _count(weight) for weight in model.trainable_weights)
+    left = max(1, int(question.budget.bytes) - sums)
+    return replace(question.budget, bytes=Size(left))
+
+
+def _count(weight: Any) -> int:
+    import math
+
+    return math.prod(weight.shape)
+
+
+def _recomputed(found: Recomputation) -> tuple[Change, ...]:
+    if found.prediction is found.plain:
+        return ()
+    return (
+        Change(
+            "recomputation",
+            "same-result",
+            _saved(found.plain, found.prediction),
+            found.extra_time,
+            f"{found.parts} of {found.of} parts are computed again in the backward pass",
+        ),
+    )
+
+
+def _saved(*predictions: Prediction | None) -> Size:
+    """Between the first that is known and the last."""
+    known = [prediction for prediction in predictions if prediction is not None]
+    return Size(max(0, int(known[0].peak) - int(known[-1].peak)))
+
+
+def _some(reasons: list[str]) -> str:
+    more = f", and {len(reasons) - _SAMPLE} more" if len(reasons) > _SAMPLE else ""
+    return "; ".join(reasons[:_SAMPLE]) + more

@@ -1,0 +1,234 @@
+"""What to compute again: plans that hold what they promise, and cost no more than they must."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snugly.graph import Access, Graph, Operation, Resident, Tensor
+from snugly.planning.recomputing import (
+    Gradient,
+    Part,
+    Problem,
+    Value,
+    cheapest,
+    least,
+    peak_of,
+    problem_of,
+    seconds_of,
+)
+from snugly.planning.recomputing import chain as chain_module
+
+
+def row(count, size=100, **part):
+    """Parts one after another, each needing what the one before it made, and its own result."""
+    parts = tuple(Part(f"layer{i}", 1.0, **part) for i in range(count))
+    values = tuple(
+        Value(size, i, (i + 1,) if i + 1 < count else (), (i, i + 1) if i + 1 < count else (i,))
+        for i in range(count)
+    )
+    gradients = tuple(Gradient(size, i, i - 1) for i in range(1, count))
+    return Problem(parts, values, gradients)
+
+
+@st.composite
+def problems(draw):
+    count = draw(st.integers(1, 7))
+    size = st.integers(0, 50)
+    parts = tuple(
+        Part(
+            f"p{i}",
+            draw(st.floats(0.1, 5)),
+            draw(size),
+            draw(size),
+            fixed=draw(st.integers(0, 9)) == 0,
+        )
+        for i in range(count)
+    )
+    values = []
+    for maker in range(count):
+        for _ in range(draw(st.integers(0, 2))):
+            later = st.sets(st.integers(maker, count - 1), max_size=3)
+            used = tuple(sorted(draw(later) - {maker}))
+            needed = tuple(sorted(draw(later)))
+            values.append(Value(draw(size), maker, used, needed, draw(st.booleans())))
+    gradients = tuple(
+        Gradient(draw(size), maker, draw(st.integers(-1, maker)), draw(st.booleans()))
+        for maker in range(count)
+    )
+    return Problem(parts, tuple(values), gradients)
+
+
+def every_plan(problem):
+    """All ways to cut the parts into kept ones and segments."""
+    count = len(problem.parts)
+    for marks in itertools.product((0, 1, 2), repeat=count):  # kept, begins a segment, goes on
+        segments, valid = [], True
+        for place, mark in enumerate(marks):
+            if mark == 1:
+                segments.append([place, place + 1])
+            elif mark == 2:
+                valid = valid and place > 0 and marks[place - 1] != 0
+                if valid:
+                    segments[-1][1] = place + 1
+        fixed = any(part.fixed for a, b in segments for part in problem.parts[a:b])
+        if valid and not fixed:
+            yield tuple(map(tuple, segments))
+
+
+def test_without_recomputation_everything_is_kept():
+    # Four values of 100, a gradient of 100 that comes and one that goes.
+    assert peak_of(row(4), ()) == 5 * 100
+
+
+def test_a_segment_keeps_only_what_goes_into_it():
+    problem = row(9)
+    whole, cut = peak_of(problem, ()), peak_of(problem, ((0, 3), (3, 6), (6, 9)))
+    assert whole == 1000
+    # What crosses the two cuts, three values made again, and the gradients in between.
+    assert cut == 600
+    assert seconds_of(problem, ((0, 3), (3, 6))) == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize("segments", [((0, 2), (1, 3)), ((2, 2),), ((0, 9),), ((2, 3), (0, 1))])
+def test_a_plan_that_makes_no_sense_is_refused(segments):
+    with pytest.raises(ValueError, match="not in order"):
+        peak_of(row(4), segments)
+
+
+def test_what_cannot_be_repeated_is_never_recomputed():
+    problem = row(6, fixed=True)
+    assert cheapest(problem, peak_of(problem, ()) - 1) is None
+    with pytest.raises(ValueError, match="cannot be repeated"):
+        peak_of(problem, ((0, 2),))
+
+
+@pytest.mark.parametrize(
+    ("value", "gradient"),
+    [
+        (Value(1, 3), Gradient(1, 0)),
+        (Value(1, 1, (0,)), Gradient(1, 0)),
+        (Value(1, 0), Gradient(1, 0, 1)),
+        (Value(1, 0), Gradient(1, 5)),
+    ],
+)
+def test_a_problem_that_makes_no_sense_is_refused(value, gradient):
+    with pytest.raises(ValueError, match="in their order"):
+        Problem((Part("a", 1.0), Part("b", 1.0)), (value,), (gradient,))
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems(), st.integers(0, 400))
+def test_plans_stay_inside_their_budget_and_nothing_cheap_is_overlooked(problem, budget):
+    # GIVEN every plan there is, the cheapest of those inside the budget is known
+    inside = [plan for plan in every_plan(problem) if peak_of(problem, plan) <= budget]
+    # WHEN the planner is asked
+    found = cheapest(problem, budget)
+    # THEN its plan is inside the budget, and one is found wherever there is room to spare
+    if found is not None:
+        assert peak_of(problem, found) <= budget
+        assert found in inside
+    roomy = [plan for plan in every_plan(problem) if 2 * peak_of(problem, plan) <= budget]
+    if roomy:
+        assert found is not None
+        assert seconds_of(problem, found) <= min(seconds_of(problem, p) for p in roomy) + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems())
+def test_the_least_is_a_plan_that_is_inside_it(problem):
+    size, plan = least(problem)
+    assert peak_of(problem, plan) == size <= peak_of(problem, ())
+
+
+def test_a_row_is_cut_about_as_well_as_can_be():
+    problem = row(16)
+    inside = [p for p in (every_plan(row(8))) if peak_of(row(8), p) <= 600]
+    best = min(seconds_of(row(8), plan) for plan in inside)
+    assert seconds_of(row(8), cheapest(row(8), 600)) == best
+    assert least(problem)[0] <= 900
+
+
+def test_long_rows_are_looked_at_where_least_crosses(monkeypatch):
+    monkeypatch.setattr(chain_module, "MOST_PLACES", 8)
+    problem = row(40)
+    plan = cheapest(problem, 2200)
+    assert plan is not None
+    assert peak_of(problem, plan) <= 2200
+
+
+def test_a_graph_becomes_parts_values_and_gradients():
+    # GIVEN two layers, a loss, and the way back
+    names = ["part0/a", "part1/b", "loss", "gradient_tape/loss", "gradient_tape/part1/b"]
+    names += ["gradient_tape/part0/a", "AddN", "sgd"]
+    makes = [100, 200, 4, 200, 100, 50, 50, 50]
+    takes = [(8,), (0,), (1,), (2, 1), (3, 0), (4, 8), (5,), (6,)]
+    operations = [
+        Operation(
+            name,
+            "AddN" if name == "AddN" else "Op",
+            inputs=takes[i],
+            outputs=(i,),
+            forwards=((0,),) if name == "gradient_tape/part1/b" else (),
+            workspace=(7,) if name == "part0/a" else (),
+            seconds=2.0,
+        )
+        for i, name in enumerate(names)
+    ]
+    graph = Graph(operations, [Tensor(size) for size in (*makes, 10)], inputs=[8])
+
+    def part(name):
+        return next((i for i in (0, 1) if f"part{i}/" in name), None)
+
+    # WHEN it is read as parts
+    problem = problem_of(graph, ["a", "b"], part)
+
+    # THEN what is needed again is kept, gradients go to whoever takes them, the loss is the last's
+    assert Value(100, 0, (1,), (1,)) in problem.values
+    assert Value(200, 1, (), (1,)) in problem.values
+    assert Gradient(50, 0, -1) in problem.gradients
+    assert Gradient(100, 1, 0) in problem.gradients
+    assert problem.parts[0].forward == 7
+    assert [p.seconds for p in problem.parts] == [2.0, 4.0]
+
+
+def test_buffers_that_are_shared_or_taken_over_count_once():
+    # GIVEN a weight that is read, a view of a value, and results written in place of others
+    operations = [
+        Operation("part0/read", "ReadVariableOp", (), (1,), variables=(0,), access=Access.READ),
+        Operation("part0/product", "Op", (1,), (2,)),
+        Operation("part0/view", "Reshape", (2,), (3,), aliases=(2,)),
+        Operation("part1/relu", "Relu", (3,), (4,), forwards=((0,),)),
+        Operation("part1/sum", "Op", (4, 4), (5, 6), forwards=((0,), (1,))),
+        Operation("part1/end", "Op", (5,), (7,), forwards=((0,),)),
+        Operation("gradient_tape/part1/g", "Op", (6, 7), (8,)),
+        Operation("gradient_tape/part1/h", "Op", (8,), (9,), forwards=((0,),)),
+        Operation("step", "Op", (9,), (10,)),
+        Operation("alone", "Op", (), (11,)),
+    ]
+    sizes = [64, 64, 100, 100, 100, 30, 20, 30, 10, 10, 4, 5]
+    graph = Graph(
+        operations, [Tensor(size) for size in sizes], [Resident(0, "weight")], outputs=[5, 11]
+    )
+
+    def part(name):
+        return next((i for i in (0, 1) if f"part{i}/" in name), None)
+
+    # WHEN it is read as parts
+    problem = problem_of(graph, ["a", "b"], part)
+
+    # THEN the weight and the view are no values, and the relu writes in the product's place
+    assert Value(100, 0, (1,), (), given_up=True) in problem.values
+    assert sum(value.bytes for value in problem.values) == 100 + 20 + 30
+    assert problem.gradients == (Gradient(10, 1, -1),)
+    # 100 for the relu, taken twice and so not taken over; then what it makes of it.
+    assert problem.parts[1].forward == 100 + 30
+
+
+def test_a_plan_over_its_budget_is_not_given_out():
+    assert chain_module._relaxed(row(4), (), 10) is None
+
+
+def test_segments_that_are_not_needed_are_put_back():
+    assert chain_module._relaxed(row(4), ((0, 2), (2, 4)), 1000) == ()
