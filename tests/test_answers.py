@@ -17,7 +17,7 @@ PAGES = sorted((Path(__file__).parents[1] / "docs/answers").glob("*.md"))
 QUESTIONS = [page for page in PAGES if page.name != "index.md"]
 REFERENCE = [
     Path(__file__).parents[1] / "docs" / f"{name}.md"
-    for name in ("determinants", "jacobians", "checkpoint", "input-pipelines")
+    for name in ("determinants", "jacobians", "checkpoint", "training", "input-pipelines")
 ]
 FENCE = re.compile(r"^```(?P<language>\w+)?(?P<marker>.*)$")
 # ```python not-run: needs a GPU

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from snugly import devices, jacobians, linalg, recording, training
+    from snugly import devices, jacobians, linalg, lite, recording, training
     from snugly.devices import Budget, Device
     from snugly.errors import (
         InputError,
@@ -78,6 +78,7 @@ __all__ = [
     "largest_batch_size",
     "linalg",
     "lint",
+    "lite",
     "load_ipython_extension",
     "measure",
     "predict",

@@ -21,6 +21,7 @@ from snugly.errors import InputError, UsageError, suggest
 if TYPE_CHECKING:
     import argparse
 
+    from snugly.explaining.arena_lines import About
     from snugly.explaining.evidence import Readable
     from snugly.findings import Finding
     from snugly.recording.record import Record
@@ -33,6 +34,7 @@ examples:
   snugly explain --exit-code 137                    what an exit code alone can say
   snugly explain train.log --pid-file train.pid     and what the kernel says of that process
   snugly explain train.log --record run.snugly      and what a recorded run held at its peak
+  snugly explain serial.log --model model.tflite    and the arena that works for this model
   snugly explain SNG750                             the page of a message code
   snugly explain train.log --output-format json
 """
@@ -53,6 +55,10 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--record", metavar="RUN", help="a record of such a run: what it held is shown as well"
     )
+    parser.add_argument(
+        "--model", metavar="FILE", help="the .tflite model: names the arena that works for it"
+    )
+    parser.add_argument("--device", metavar="NAME", help="the microcontroller, with --model")
     add_output_format(parser, GITHUB, SARIF)
 
 
@@ -72,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _find(arguments: argparse.Namespace) -> list[Finding]:
     from snugly.explaining.explain import explain_file, explain_stream
 
+    model = _about(arguments)
     if arguments.log is None and arguments.exit_code is None and arguments.pid_file is None:
         raise UsageError(
             "there is nothing to explain", hint="snugly explain LOG, or --exit-code N, or -"
@@ -80,16 +87,30 @@ def _find(arguments: argparse.Namespace) -> list[Finding]:
     if arguments.log is None:
         import io
 
-        return explain_stream(io.BytesIO(about), arguments.exit_code)
+        return explain_stream(io.BytesIO(about), arguments.exit_code, about=model)
     if arguments.log == "-":
-        return explain_stream(_after(sys.stdin.buffer, about), arguments.exit_code)
+        log = _after(sys.stdin.buffer, about)
+        return explain_stream(log, arguments.exit_code, about=model)
     path = Path(arguments.log)
     if not about:
-        return explain_file(path, arguments.exit_code)
+        return explain_file(path, arguments.exit_code, model)
     if not path.is_file():
         raise InputError(f"cannot read {path}: no such file", hint="give a log, or - for stdin")
     with path.open("rb") as file:
-        return explain_stream(_after(file, about), arguments.exit_code, str(path))
+        return explain_stream(_after(file, about), arguments.exit_code, str(path), model)
+
+
+def _about(arguments: argparse.Namespace) -> About | None:
+    from snugly.explaining.arena_lines import About
+
+    if arguments.model is None:
+        if arguments.device is not None:
+            raise UsageError(
+                "--device says for which chip --model is predicted, and there is no --model",
+                hint="snugly explain LOG --model model.tflite --device esp32-s3",
+            )
+        return None
+    return About(arguments.model, arguments.device)
 
 
 def _after(file: Readable, more: bytes) -> Readable:

@@ -24,13 +24,16 @@ COMMANDS: Final = {
     "report": "show a record: terminal, one HTML page, Perfetto, speedscope",
     "compare": "say what grew between two records or predictions",
     "run": "run a command under a memory limit, and tell its story when it dies",
+    "install-kernel": "install a Jupyter kernel that tells why it died",
     "explain": "name the cause of a failure, and whether it was memory at all",
     "lint": "find code that will leak or cannot fit, before it runs",
+    "shrink": "make a .tflite, a pipeline.config or training fit, and say what each change saves",
     "pack": "give buffers offsets in one block of memory, as low as can be",
     "devices": "list the devices Snugly knows, and this machine",
     "doctor": "look at TensorFlow's build, its settings, limits and known hazards",
 }
-"""Each command is the module of its name in this package; the text is its line in --help."""
+"""Each command is the module of its name in this package, with _ for -; the text is its line in
+--help."""
 
 SUCCESS: Final = 0
 FOUND: Final = 1
@@ -46,6 +49,7 @@ examples:
   snugly run --memory 14GiB -- python train.py
   snugly explain train.log --exit-code 137
   snugly lint src
+  snugly shrink model.tflite --memory 64KiB -o small.tflite
   snugly pack buffers.csv --capacity 1MiB -o packed.csv
   snugly devices jetson-nano
   snugly doctor
@@ -102,7 +106,7 @@ def _run_command(name: str, words: list[str]) -> int:
             f"there is no command {name!r}",
             hint=f"{near} `snugly --help` lists the commands".strip(),
         )
-    command = import_module(f"snugly.cli.{name}")
+    command = import_module(f"snugly.cli.{name.replace('-', '_')}")
     parser = CommandParser(
         prog=f"snugly {name}", description=command.__doc__, epilog=command.EXAMPLES
     )

@@ -1,7 +1,7 @@
 """Say whether a program fits the memory of a device, before it runs.
 
-PROGRAM is a file (model.keras, model.tflite, a SavedModel folder) or `module:name` or
-`script.py:name`, where the name is a model, a function, or a builder without arguments.
+PROGRAM is a file (model.keras, model.tflite, pipeline.config, a SavedModel folder) or `module:name`
+or `script.py:name`, where the name is a model, a function, or a builder without arguments.
 Nothing is run but the code that builds the model; no tensor of the program is allocated.
 
 Exit codes: 0 it fits, or no budget was given; 1 it does not fit, or may not; 2 bad input.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from snugly.cli.parser import JSON, CommandParser, add_output_format, chosen_output_format
@@ -30,6 +31,7 @@ examples:
   snugly predict saved_model/ --batch-size 1 --device host --output-format json
   snugly predict train.py:model --train --batch-size 32 --html page.html
   snugly predict model.tflite --runtime micro --device esp32-s3
+  snugly predict pipeline.config --memory 8GiB
 
 `snugly devices` lists the names for --device.
 """
@@ -82,6 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     memory, device = _chosen_budget(arguments)
     budget_for(memory, device)  # refuses a bad budget in milliseconds, before TensorFlow loads
+    if Path(arguments.program).suffix.lower() == ".config":
+        return _predict_config(arguments, memory, device)
     if arguments.html is not None:
         _refuse_place(arguments.html)
     prediction = _predict(arguments, memory, device)
@@ -91,6 +95,37 @@ def run(arguments: argparse.Namespace) -> int:
         show(draw_prediction(prediction))
     if arguments.html is not None:
         _write_page(prediction, arguments.html)
+    return 0 if prediction.verdict in {"fits", None} else 1
+
+
+def _predict_config(arguments: argparse.Namespace, memory: Any, device: Any) -> int:
+    """A pipeline.config of the Object Detection API: it says itself how it trains."""
+    from snugly.devices import budget_for
+    from snugly.reporting.json import print_json
+    from snugly.reporting.shrink_config import config_data, draw_config
+    from snugly.reporting.terminal import show
+    from snugly.training.detection import predict_pipeline_config
+
+    given = {
+        "--batch-size": arguments.batch_size,
+        "--dimension": arguments.dimensions,
+        "--html": arguments.html,
+        "--runtime": arguments.runtime if arguments.runtime != "tensorflow" else None,
+    }
+    unused = [name for name, value in given.items() if value]
+    if unused:
+        raise UsageError(
+            f"{unused[0]} does not go with a pipeline.config, which says itself how it trains",
+            hint="leave it out, or change the file",
+        )
+    budget = budget_for(memory, device)
+    prediction = predict_pipeline_config(
+        arguments.program, memory=None if budget is None else budget.bytes
+    )
+    if chosen_output_format(arguments) == JSON:
+        print_json(config_data(prediction))
+    else:
+        show(draw_config(prediction))
     return 0 if prediction.verdict in {"fits", None} else 1
 
 

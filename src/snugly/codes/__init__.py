@@ -13,6 +13,8 @@ family has a file:
     SNG5xx  linalg     determinants
             jacobians  Jacobians, from SNG520
             lite       .tflite files and their arenas, from SNG560
+            lite_shrink  smaller .tflite files, from SNG566
+            lite_patches  rewriting .tflite files: patches, input size, from SNG575
             training   recomputation in the backward pass, from SNG540
             detection  input pipelines, GPU settings, detection configurations, from SNG550
             packing    offsets for buffers that share memory, from SNG590
@@ -38,6 +40,8 @@ from snugly.codes import (
     linalg,
     linting,
     lite,
+    lite_patches,
+    lite_shrink,
     machine,
     packing,
     programs,
@@ -58,6 +62,8 @@ _ALL: Final = (
     *linalg.CODES,
     *jacobians.CODES,
     *lite.CODES,
+    *lite_shrink.CODES,
+    *lite_patches.CODES,
     *training.CODES,
     *detection.CODES,
     *packing.CODES,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from snugly.codes import REGISTRY
 from snugly.errors import InputError
 from snugly.explaining import clues
+from snugly.explaining.arena_lines import About, ArenaReader
 from snugly.explaining.catalogue import catalogue
 from snugly.explaining.evidence import Reading, read_lines
 from snugly.explaining.exceptions import exit_code_of, text_of
@@ -40,6 +41,9 @@ _LONGEST_PATH: Final = 4096
 def explain(
     text_or_path_or_exception: str | bytes | os.PathLike[str] | BaseException,
     exit_code: int | None = None,
+    *,
+    model: str | os.PathLike[str] | bytes | None = None,
+    device: str | None = None,
 ) -> list[Finding]:
     """What happened, most likely first; empty where nothing is known of it.
 
@@ -47,30 +51,37 @@ def explain(
         text_or_path_or_exception: A log's text, the path of a log, or an exception. Text that is
             the path of a file is read as that file.
         exit_code: What the process ended with: 137, -9, 139, …
+        model: The `.tflite` model that was loaded. Where TFLite Micro's arena was too small, the
+            finding then names the arena that works.
+        device: The microcontroller that the model runs on, with `model`.
 
     Example:
         >>> snugly.explain("too many resources requested for launch")[0].is_memory
         False
     """
     source = text_or_path_or_exception
+    about = None if model is None else About(model, device)
     if isinstance(source, BaseException):
         code = exit_code if exit_code is not None else exit_code_of(source)
         return _own_error(source) or explain_stream(
-            io.BytesIO(text_of(source).encode("utf-8", "replace")), code
+            io.BytesIO(text_of(source).encode("utf-8", "replace")), code, about=about
         )
     if isinstance(source, bytes):
-        return explain_stream(io.BytesIO(source), exit_code)
+        return explain_stream(io.BytesIO(source), exit_code, about=about)
     path = _as_path(source)
     if path is not None:
-        return explain_file(path, exit_code)
-    return explain_stream(io.BytesIO(str(source).encode("utf-8", "replace")), exit_code)
+        return explain_file(path, exit_code, about)
+    content = str(source).encode("utf-8", "replace")
+    return explain_stream(io.BytesIO(content), exit_code, about=about)
 
 
-def explain_file(path: Path, exit_code: int | None = None) -> list[Finding]:
+def explain_file(
+    path: Path, exit_code: int | None = None, about: About | None = None
+) -> list[Finding]:
     """What the log in a file says. It may be of any size: it is streamed."""
     try:
         with path.open("rb") as file:
-            return explain_stream(file, exit_code, str(path))
+            return explain_stream(file, exit_code, str(path), about)
     except IsADirectoryError:
         raise InputError(f"{path} is a folder", hint="give one log: `snugly explain LOG`") from None
     except OSError as problem:
@@ -81,12 +92,17 @@ def explain_file(path: Path, exit_code: int | None = None) -> list[Finding]:
 
 
 def explain_stream(
-    file: Readable, exit_code: int | None = None, path: str | None = None
+    file: Readable,
+    exit_code: int | None = None,
+    path: str | None = None,
+    about: About | None = None,
 ) -> list[Finding]:
-    """What a stream of bytes says, with the exit code if there is one."""
+    """What a stream of bytes says, with the exit code and the model if there are any."""
     reading = Reading()
     numbers = NumberReader()
-    matches = Matcher(catalogue()).match(numbers.watch(read_lines(file, reading)))
+    arena = ArenaReader(is_package=exit_code is not None)  # firmware has no exit code
+    lines = arena.watch(numbers.watch(read_lines(file, reading)))
+    matches = Matcher(catalogue()).match(lines)
     candidates = clues.candidates_of(matches)
     end = clues.end_candidate(matches, exit_code, candidates)
     own = clues.exception_candidate(matches)
@@ -103,7 +119,12 @@ def explain_stream(
     known = [one for one in ranked if one.code != "SNG799"]
     if known and known[0].role in {"cause", "consequence"}:
         ranked = known
-    return [_finding(one, path, reading) for one in ranked[:MOST_FINDINGS]]
+    findings = [_finding(one, path, reading) for one in ranked[:MOST_FINDINGS]]
+    if about is None:
+        return findings
+    from snugly.explaining.arena import with_model
+
+    return with_model(findings, arena, about)
 
 
 def _finding(candidate: Candidate, path: str | None, reading: Reading) -> Finding:

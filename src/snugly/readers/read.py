@@ -115,6 +115,26 @@ def _load(place: Place, *, allow_code: bool) -> Any:
     return load_program(place)
 
 
+def load_model(program: str, *, allow_code: bool = False) -> Any:
+    """The Keras model that a PROGRAM is, its weights made anew; an error where it is none."""
+    import keras
+
+    place = find_place(program)
+    load_tensorflow()
+    if place.kind in {SAVED_MODEL, TFLITE}:
+        raise InputError(
+            f"{place.label} holds no model that could be trained",
+            hint="give model.keras, or the script that builds the model as script.py:name",
+        )
+    found = _load(place, allow_code=allow_code)
+    if not isinstance(found, keras.Model):
+        raise InputError(
+            f"{place.label} is a {type(found).__name__}, not a Keras model",
+            hint="give a model, or a function without arguments that builds one",
+        )
+    return found
+
+
 def load_program(place: Place) -> Any:
     """What a name in some code stands for: a model, a function, or what a builder builds."""
     found = load_object(place)

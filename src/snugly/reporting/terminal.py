@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from rich.console import Console
 from rich.padding import Padding
@@ -52,11 +52,12 @@ def make_console(*, aside: bool = False) -> Console:
     return console
 
 
-def make_table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """A table without lines, columns of numbers to the right."""
+def make_table(*columns: str, right: Sequence[str] = (), wrapped: Sequence[str] = ()) -> Table:
+    """A table without lines, columns of numbers to the right, those of sentences wrapped."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", no_wrap=True)
+        side: Literal["right", "left"] = "right" if column in right else "left"
+        table.add_column(column, justify=side, no_wrap=column not in wrapped)
     return table
 
 

@@ -77,7 +77,7 @@ def least(problem: Problem) -> tuple[int, Segments]:
     """The least budget that some plan stays inside of, to within a thousandth or so."""
     row = _row(problem)
     places = _places(row)
-    plans = [()]
+    plans: list[Segments] = [()]
     low, high = 0, peak_of(problem, ())
     for _ in range(_SEARCHES):
         middle = (low + high) // 2
