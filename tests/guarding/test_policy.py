@@ -102,3 +102,29 @@ def test_only_an_end_for_want_of_room_counts_as_refused(code, says_so, asked, pe
 def test_tensorflow_gets_what_is_left_beside_itself_but_never_less_than_half():
     assert policy.tensorflow_cap(4 * GIB) == 4 * GIB - policy.TENSORFLOW_ITSELF
     assert policy.tensorflow_cap(100 * MIB) == 50 * MIB
+
+
+def test_inside_a_process_what_is_reserved_and_not_touched_is_forgiven():
+    assert policy.inside_limit(500, 1000) == 1500 + policy.REFUSE_INSIDE
+    assert policy.inside_limit(-7, 1000) == 1000 + policy.REFUSE_INSIDE
+
+
+@pytest.mark.parametrize(
+    ("limit", "held", "stage"),
+    [
+        (1000 * policy.MIB, 949 * policy.MIB, "calm"),
+        (1000 * policy.MIB, 951 * policy.MIB, "pressure"),
+        (1000 * policy.MIB, 1004 * policy.MIB, "pressure"),
+        (1000 * policy.MIB, 1004 * policy.MIB + 1, "over"),
+        (100 * policy.MIB, 85 * policy.MIB, "pressure"),
+        (100_000 * policy.MIB, 99_700 * policy.MIB, "calm"),
+    ],
+)
+def test_pressure_begins_a_little_below_the_limit(limit, held, stage):
+    assert policy.stage(limit, held) == stage
+
+
+def test_tensors_leave_some_room_to_kernels_and_of_a_small_limit_an_eighth():
+    assert policy.beside_tensors(80, 2) == 10
+    assert policy.beside_tensors(1 << 40, 2) == 96 * policy.MIB
+    assert policy.lifted_limit(7, 1000) == 907

@@ -156,30 +156,28 @@ def test_what_is_not_python_is_a_syntax_error_and_nothing_is_recorded(training):
     assert not training.pictures(12)
 
 
-def test_the_guard_says_what_is_missing_until_there_is_one_and_then_guards(folder):
+def test_a_guarded_cell_is_refused_at_its_line_and_the_next_one_works(folder):
     notebook = Notebook(
         folder,
         LOAD,
         "%%snugly_guard\n1",
         "%%snugly_guard 4 bananas\n1",
-        "%%snugly_guard 14GiB\nleft = 1\nleft + 1",
-        # A guard as it will be: a context manager that is given the limit.
-        "import contextlib, snugly\n"
-        "@contextlib.contextmanager\n"
-        "def guard(limit):\n"
-        "    print('limit', int(limit))\n"
-        "    yield\n"
-        "snugly.guard = guard",
-        "%%snugly_guard 14GiB\nleft = 1\nleft + 1",
+        "%%snugly_guard 1GiB\nleft = 1\nleft + 1",
+        "%%snugly_guard 1GiB\nleft = 2\nbytearray(8 << 30)",
+        "left + 1",
+        "%%snugly_guard 1MiB\n1",
         "%unload_ext snugly",
         "%%snugly_guard 14GiB\n1",
         "%%snugly_profile\n1",
     )
     assert "hint: %%snugly_guard 14GiB" in notebook.usage_error(1)
     assert "bananas" in notebook.usage_error(2)
-    assert "hint: snugly.StopOnMemoryLimit" in notebook.usage_error(3)
-    assert notebook.result(3) == []
-    assert notebook.printed(5) == f"limit {14 << 30}\n"
-    assert notebook.result(5) == ["2"]
-    assert "not found" in notebook.usage_error(7)
+    assert notebook.result(3) == ["2"]
+    (error,) = notebook.errors(4)
+    assert error.ename == "MemoryLimitExceeded"
+    assert "line 3" in "\n".join(error.traceback)
+    assert notebook.result(5) == ["3"]
+    (full,) = notebook.errors(6)
+    assert "already" in full.evalue
     assert "not found" in notebook.usage_error(8)
+    assert "not found" in notebook.usage_error(9)

@@ -34,4 +34,19 @@ CODES: Final = (
         " so the kernel may kill the command before the guard refuses it anything.",
         "State a limit below what `snugly devices` shows for this host, or leave --memory out.",
     ),
+    Code(
+        "SNG605",
+        "The process holds more than the guard's limit already",
+        "`snugly.guard` was entered with a limit that the process had exceeded before. The limit is"
+        " for the whole process: TensorFlow itself takes some 300 MiB, and what earlier cells of a"
+        " notebook keep counts as well.",
+        "State a limit above what the message says is held, or free what is not needed.",
+    ),
+    Code(
+        "SNG606",
+        "The kernel for notebooks cannot be installed",
+        "`snugly install-kernel` could not write its kernelspec, or the Python it should start has"
+        " no ipykernel.",
+        "Install ipykernel into that environment, or choose another place with --user or --prefix.",
+    ),
 )

@@ -16,6 +16,10 @@ _SET_CHILD_SUBREAPER: Final = 36
 
 _MIB: Final = 1 << 20
 
+SUPERVISED: Final = "_SNUGLY_SUPERVISED"
+"""Set where a supervisor sets RLIMIT_DATA from outside: a guard inside then leaves it unlimited
+when it ends, which the supervisor sees and mends. Not SNUGLY_…, for those are settings."""
+
 
 def guarded_environment(cap: int, environment: Mapping[str, str]) -> dict[str, str]:
     """Caps of TensorFlow's CPU allocators, and last words of Python; what is set already stays.
@@ -67,6 +71,16 @@ def set_data_limit(process: int, limit: int) -> bool:
     except (ImportError, AttributeError, OSError, ValueError):
         return False  # not Linux, ended meanwhile, or of another user
     return True
+
+
+def data_limit_of(process: int) -> int | None:
+    """The soft RLIMIT_DATA of a process, -1 for none; None where it cannot be read."""
+    try:
+        import resource
+
+        return resource.prlimit(process, resource.RLIMIT_DATA)[0]
+    except (ImportError, AttributeError, OSError):
+        return None
 
 
 def forbid_core(process: int) -> None:

@@ -32,6 +32,22 @@ FASTEST_GROWTH: Final = 16_000_000_000
 TENSORFLOW_ITSELF: Final = 256 * MIB
 """What TensorFlow occupies beside its tensors: 211 MiB on a CPU, measured with 2.21."""
 
+REFUSE_INSIDE: Final = 24 * MIB
+"""The same room for a guard inside the process, which has no supervisor to stop what grows into it:
+a ramp at full speed ends there, so it is the overshoot. Threads (8 MiB each) need some of it."""
+
+RESCUE: Final = 64 * MIB
+"""Further room for C++'s operator new alone: TensorFlow crashes where that is refused."""
+
+BESIDE_TENSORS: Final = 64 * MIB
+BESIDE_A_CORE: Final = 16 * MIB
+BESIDE_PART: Final = 8
+"""What tensors leave to the scratch memory of TensorFlow's kernels; of a small limit an eighth."""
+
+FREED_AT_LEAST: Final = 16 * MIB
+FREED_AT_MOST: Final = 256 * MIB
+PRESSURE_PART: Final = 20  # pressure begins a twentieth below the limit, within these two
+
 SHORTEST_PAUSE: Final = 0.001
 LONGEST_PAUSE: Final = 0.1
 """Seconds between two looks; with waking up a look takes some 200 µs of one core."""
@@ -44,6 +60,7 @@ _UNCAUGHT: Final = frozenset({1, 134})
 """How a program ends that does nothing about a refusal: Python's traceback, C++'s abort."""
 
 Action: TypeAlias = Literal["go on", "terminate", "kill"]
+Stage: TypeAlias = Literal["calm", "pressure", "over"]
 Origin: TypeAlias = Literal["stated", "default"]
 
 
@@ -115,6 +132,36 @@ def data_limit(data: int, held: int, limit: int) -> int:
     forgiven; a request for more than the room left is refused at once, before a byte is touched.
     """
     return data + max(limit - held, 0) + REFUSE_ABOVE
+
+
+def inside_limit(untouched: int, limit: int) -> int:
+    """The RLIMIT_DATA of a process that guards itself; see `data_limit`.
+
+    Above the limit nothing is left: nobody outside would stop what grows on.
+    """
+    return max(untouched, 0) + limit + REFUSE_INSIDE
+
+
+def beside_tensors(limit: int, cores: int) -> int:
+    """What TensorFlow's tensors must leave to its kernels."""
+    return min(limit // BESIDE_PART, BESIDE_TENSORS + BESIDE_A_CORE * cores)
+
+
+def lifted_limit(data: int, offered: int) -> int:
+    """The RLIMIT_DATA while kernels run that crash without scratch memory: what is really there."""
+    return data + offered - offered // 10
+
+
+def pressure_at(limit: int) -> int:
+    """What may be held before memory is freed and somebody is asked to save."""
+    return limit - min(max(limit // PRESSURE_PART, FREED_AT_LEAST), FREED_AT_MOST)
+
+
+def stage(limit: int, held: int) -> Stage:
+    """How near to its limit a process is: warn and free under pressure, raise above."""
+    if held > limit + STOP_ABOVE:
+        return "over"
+    return "pressure" if held > pressure_at(limit) else "calm"
 
 
 def tensorflow_cap(limit: int) -> int:

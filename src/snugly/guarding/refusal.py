@@ -6,6 +6,7 @@ Pure: text in, facts out. Nothing is said that does not stand there.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Final
 
 from snugly.errors import InvalidSizeError
@@ -51,7 +52,8 @@ _CONVOLUTION: Final = re.compile(
 _FAULT: Final = "Fatal Python error:"
 _CURRENT: Final = "Current thread"
 _TRACEBACK: Final = "Traceback (most recent call last)"
-_NOT_THE_USERS: Final = ("site-packages", "dist-packages", "<frozen", "/lib/python3")
+_OWN: Final = str(Path(__file__).parent.parent)
+_NOT_THE_USERS: Final = ("site-packages", "dist-packages", "<frozen", "/lib/python3", _OWN)
 
 
 def says_refused(text: str) -> bool:
@@ -112,12 +114,13 @@ def crashed_in_convolution(text: str) -> bool:
     return fault >= 0 and _CONVOLUTION.search(text[fault:]) is not None
 
 
+def is_users(path: str) -> bool:
+    """Whether a file is the user's own: no installed package, Python's library or Snugly."""
+    return not any(part in path for part in _NOT_THE_USERS)
+
+
 def _users(frames: list[tuple[str, str]]) -> list[str]:
-    return [
-        f"{path}:{number}"
-        for path, number in frames
-        if not any(part in path for part in _NOT_THE_USERS)
-    ]
+    return [f"{path}:{number}" for path, number in frames if is_users(path)]
 
 
 def _tensor_bytes(shape: str, kind: str) -> int | None:

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 from snugly.errors import InputError
 from snugly.guarding import policy
 from snugly.guarding.limits import (
+    SUPERVISED,
     adopt_orphans,
+    data_limit_of,
     forbid_core,
     guarded_environment,
     prepare_child,
@@ -101,6 +103,8 @@ class _State:
     passed_on: list[str] = field(default_factory=list)
     searched: float = 0.0
     limits: dict[int, int] = field(default_factory=dict)
+    tighter: set[int] = field(default_factory=set)
+    """Processes in which a guard of their own holds."""
 
 
 class _Run:
@@ -115,12 +119,13 @@ class _Run:
         channel = open_channel()
         first = policy.data_limit(0, 0, self.limit) if settings.refuse else None
         cap = policy.tensorflow_cap(self.limit)
+        marked = {SUPERVISED: "1"} if settings.refuse else {}
         self.began = time.monotonic()
         try:
             self.child = subprocess.Popen(  # noqa: S603 - what the user asked for
                 command,
                 stderr=channel.written,
-                env={**os.environ, **guarded_environment(cap, os.environ)},
+                env={**os.environ, **guarded_environment(cap, os.environ), **marked},
                 preexec_fn=prepare_child(first, mask),  # noqa: PLW1509 - no thread runs yet
             )
         except BaseException:
@@ -170,9 +175,24 @@ class _Run:
         """Let RLIMIT_DATA follow what is left; set anew only where it would change."""
         for process, reserved in data.items():
             allowed = policy.data_limit(reserved, held, self.limit)
-            if self.state.limits.get(process) != allowed:
+            if self.state.limits.get(process) != allowed or self._ended_inside(process):
+                if self._is_tighter_inside(process, allowed):
+                    continue
                 self.state.limits[process] = allowed
                 set_data_limit(process, allowed)
+
+    def _ended_inside(self, process: int) -> bool:
+        """Whether a guard inside has ended and left no limit."""
+        return process in self.state.tighter and data_limit_of(process) == -1
+
+    def _is_tighter_inside(self, process: int, allowed: int) -> bool:
+        """Whether `snugly.guard` holds in that process: a limit below ours that we did not set."""
+        now, ours = data_limit_of(process), self.state.limits.get(process)
+        if now is None or now == -1 or ours is None or now == ours or now > allowed:
+            self.state.tighter.discard(process)
+            return False
+        self.state.tighter.add(process)
+        return True
 
     def _act(self, held: int) -> None:
         state = self.state

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex
 
 from snugly.devices.process import ResidentPeak, card_bytes
 from snugly.errors import InputError, MemoryLimitExceeded
+from snugly.guarding.enclosure import ENCLOSURE
+from snugly.guarding.policy import pressure_at
 from snugly.integrations.reading import card_of, chosen_device
+from snugly.integrations.training_state import Resumed, restore_state, save_state
 from snugly.recording.allocator import Peak
 from snugly.units import Size
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
 
 _WATCHED: Final = {
@@ -51,8 +55,13 @@ class Limiting:
 
     A peak within a batch counts, even if the memory is free again when the batch ends.
 
+    With `save_to`, weights, optimizer and position are saved when training begins, after every
+    epoch, and after the last finished batch before it stops; `resume` goes on from there.
+
     Args:
-        limit: `"14GiB"`, `"500 MB"`, or a number of bytes.
+        limit: `"14GiB"`, `"500 MB"`, or a number of bytes; without one, that of the guard around
+            the training (`snugly.guard`), which is met a little before the guard raises.
+        save_to: A file for the state of the training, `training.npz`.
         watch: "process": what the process occupies of the host's memory; "device": what
             TensorFlow's allocator has handed out on the device; "card": what the process occupies
             on the GPU, as the driver says.
@@ -65,8 +74,9 @@ class Limiting:
 
     def __init__(
         self,
-        limit: str | SupportsIndex,
+        limit: str | SupportsIndex | None = None,
         *,
+        save_to: str | os.PathLike[str] | None = None,
         watch: Literal["process", "device", "card"] = "process",
         device: str | None = None,
         action: Literal["stop", "raise"] = "stop",
@@ -78,24 +88,44 @@ class Limiting:
             )
         if action not in {"stop", "raise"}:
             raise InputError(f"action={action!r} is not known", hint='give "stop" or "raise"')
-        self.limit = Size(limit)
+        self.limit = None if limit is None else Size(limit)
+        self.save_to = save_to
         self.watch = watch
         self.device = device
         self.action = action
         self.stopped_by: StoppedBy | None = None
         self._measure: Callable[[], int | None] | None = None
         self._epoch = 0
+        self._bound = Size(0)
+        self._saved = False
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Called by Keras."""
         del logs
         self.stopped_by = None
         self._measure = measure_of(self.watch, chosen_device(self.device))
+        self._bound = self._chosen_limit()
+        self._saved = False
+
+    def _chosen_limit(self) -> Size:
+        """The limit that was stated, or where the guard around the training begins to press."""
+        if self.limit is not None:
+            return self.limit
+        if not ENCLOSURE.active:
+            raise InputError(
+                "StopOnMemoryLimit has no limit, and there is no guard around the training",
+                hint='StopOnMemoryLimit("14GiB"), or train inside `with snugly.guard("14GiB"):`',
+            )
+        self._measure = lambda: ENCLOSURE.look().held
+        return Size(pressure_at(ENCLOSURE.limit))
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Called by Keras."""
         del logs
         self._epoch = epoch
+        if self.save_to is not None and not self._saved:
+            self._saved = True
+            save_state(self.model, self.save_to, epoch, 0)  # pyright: ignore[reportAttributeAccessIssue] - Keras's
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Called by Keras."""
@@ -104,17 +134,33 @@ class Limiting:
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Called by Keras, after validation."""
-        del epoch, logs
+        del logs
+        if self.save_to is not None and self.stopped_by is None:
+            save_state(self.model, self.save_to, epoch + 1, 0)  # pyright: ignore[reportAttributeAccessIssue] - Keras's
         self._look(None)
+
+    @staticmethod
+    def resume(model: Any, save_to: str | os.PathLike[str]) -> Resumed:
+        """Bring a model into the state that was saved, and say where its training goes on.
+
+        ::
+
+            at = snugly.StopOnMemoryLimit.resume(model, "training.npz")
+            model.fit(batches.skip(at.batch), initial_epoch=at.epoch, epochs=at.epoch + 1)
+            model.fit(batches, initial_epoch=at.epoch + 1, epochs=10)
+        """
+        return restore_state(model, save_to)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_measure": None, "_model": None}  # those of a run under way
 
     def _look(self, batch: int | None) -> None:
         measured = self._measure() if self._measure is not None else None
-        if measured is None or measured <= self.limit or self.stopped_by is not None:
+        if measured is None or measured <= self._bound or self.stopped_by is not None:
             return
         self.stopped_by = self._reason(Size(measured), batch)
+        if self.save_to is not None and batch is not None:
+            save_state(self.model, self.save_to, self._epoch, batch + 1)  # pyright: ignore[reportAttributeAccessIssue] - Keras's
         if self.action == "raise":
             raise MemoryLimitExceeded(self.stopped_by.message)
         self.model.stop_training = True  # pyright: ignore[reportAttributeAccessIssue] - Keras's
@@ -129,9 +175,9 @@ class Limiting:
         holder = _WATCHED[self.watch].format(device=chosen_device(self.device))
         message = (
             f"training stopped after {where}: {holder} {measured} (measured),"
-            f" over the limit of {self.limit}"
+            f" over the limit of {self._bound}"
         )
-        return StoppedBy(self.watch, measured, self.limit, self._epoch, batch, message)
+        return StoppedBy(self.watch, measured, self._bound, self._epoch, batch, message)
 
 
 def measure_of(watch: str, device: str) -> Callable[[], int | None]:

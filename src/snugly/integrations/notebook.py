@@ -10,6 +10,7 @@ import ast
 import inspect
 import linecache
 import re
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import display
 
 from snugly.errors import SnuglyError
+from snugly.integrations.guard import guard
 from snugly.integrations.picture import picture_data
 
 if TYPE_CHECKING:
@@ -83,10 +85,15 @@ class SnuglyMagics(Magics):
     @output_can_be_silenced
     @cell_magic
     def snugly_guard(self, line: str, cell: str) -> Any:
-        """Run the cell under a limit: `%%snugly_guard 14GiB`."""
+        """Run the cell under a limit: `%%snugly_guard 14GiB`.
+
+        What is refused raises `MemoryLimitExceeded` at the cell's line, and the kernel goes on.
+        """
         __tracebackhide__ = True
+        limit = _guarding(line.strip())
         body = self._compile(cell)
-        with _guarding(line.strip()):
+        let_go(self.shell)
+        with limit:
             return body(self.shell.user_ns)
 
     def _compile(self, cell: str) -> Callable[[dict[str, Any]], Any]:
@@ -145,6 +152,17 @@ class SnuglyMagics(Magics):
         return line
 
 
+def let_go(shell: InteractiveShell) -> None:
+    """Let go of what the last error keeps alive: its frames hold all that the cell had made."""
+    shell.last_execution_result = None  # type: ignore[assignment]
+    for name in ("last_exc", "last_value", "last_traceback", "last_type"):
+        if hasattr(sys, name):
+            delattr(sys, name)
+    tracebacks = getattr(shell, "InteractiveTB", None)
+    if hasattr(tracebacks, "tb"):
+        tracebacks.tb = None  # pyright: ignore[reportOptionalMemberAccess]
+
+
 def _begin(recording: ExitStack, arguments: Any) -> Recording:
     import snugly
     from snugly.reporting.html import refuse_unwritable
@@ -157,24 +175,13 @@ def _begin(recording: ExitStack, arguments: Any) -> Recording:
         raise _usage(problem) from None
 
 
-def _guarding(limit: str) -> Any:
-    import snugly
-    from snugly.units import Size
-
+def _guarding(limit: str) -> guard:
     if not limit:
         raise UsageError("say how much the cell may hold\n\nhint: %%snugly_guard 14GiB")
     try:
-        size = Size(limit)
+        return guard(limit)
     except SnuglyError as problem:
         raise _usage(problem) from None
-    guard = getattr(snugly, "guard", None)
-    if guard is None:
-        raise UsageError(
-            "this version of Snugly cannot refuse allocations yet: there is no snugly.guard"
-            "\n\nhint: snugly.StopOnMemoryLimit ends a Keras training at a limit;"
-            " `pip install --upgrade snugly` brings the guard once it is there"
-        )
-    return guard(size)
 
 
 def _usage(problem: SnuglyError) -> UsageError:

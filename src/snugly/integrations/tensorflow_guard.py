@@ -1,0 +1,355 @@
+"""What a guard does inside TensorFlow: refuses before, chooses kernels that raise, and interrupts.
+
+Four functions of TensorFlow are replaced while a guard holds: the one that runs an eager operation,
+the one that calls a graph, and two that turn arrays into tensors. Without a guard TensorFlow is
+untouched. TensorFlow is found in `sys.modules`, never imported here.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from snugly.guarding.enclosure import ENCLOSURE
+from snugly.integrations.function_uses import ALWAYS_LEFT, LOOK_EVERY, SAFETY, FunctionUses
+from snugly.integrations.idle_memory import release_idle_memory
+from snugly.integrations.onednn import Switch, find_switch
+from snugly.integrations.operation_needs import (
+    CRASHING,
+    KNOWN,
+    TEXT,
+    UNCHECKED,
+)
+from snugly.integrations.tensor_limit import TensorLimit
+from snugly.integrations.tensor_refusals import (
+    bytes_in_use,
+    raise_interrupted,
+    raise_refused,
+    refuse,
+    refuse_text,
+    with_scratch,
+)
+from snugly.recording.allocator import device_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from snugly.integrations.function_uses import FunctionUse
+
+_SMALL: Final = 1 << 20
+_SMALL_ARRAY: Final = 1 << 16
+_MARK: Final = 77
+"""ConfigProto.placement_period, which nothing reads in this mode: a function that is called with
+another configuration is prepared a second time, and both stay."""
+_EXHAUSTED: Final = 8  # tensorflow::error::RESOURCE_EXHAUSTED
+_PLAIN: Final = "fiubc"  # kinds of numbers, in NumPy's letters
+_ALIGNED: Final = 64  # EIGEN_MAX_ALIGN_BYTES with AVX-512, the largest
+
+
+def is_ready() -> bool:
+    """Whether the program has imported all of TensorFlow that is needed."""
+    module = sys.modules.get("tensorflow")
+    spec = getattr(module, "__spec__", None)
+    return module is not None and not getattr(spec, "_initializing", False)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What is replaced, and what it is called with."""
+
+    runtime: Any
+    context: Any
+    constants: Any
+    execute: Any
+    cancellation: Any
+    status: type[Exception]
+    tensors: Any
+    scripts: Any
+    casts: Any
+    numpy: Any
+    array: type
+
+
+@dataclass
+class TensorFlowGuard:
+    """The replacements, while they are in place."""
+
+    uses: FunctionUses = field(default_factory=FunctionUses)
+    careful: bool = False
+    """oneDNN is off until the guard ends."""
+    _parts: _Parts | None = None
+    _originals: dict[str, Any] = field(default_factory=dict)
+    _switch: Switch | None = None
+    _tensors: TensorLimit = field(default_factory=TensorLimit)
+    _options: dict[bytes, Any] = field(default_factory=dict)
+    _handlers: dict[str, Callable[[tuple[Any, ...]], None] | None] = field(default_factory=dict)
+
+    def install(self, *, importing: bool = False) -> None:
+        """Replace the functions, if TensorFlow is there and they are not replaced yet."""
+        if self._parts is not None or not (importing or is_ready()):
+            return
+        parts = self._parts = _find_parts()
+        self._switch = find_switch()
+        if "GPU:0" in device_names():
+            self._switch = None  # what runs on a card does not use oneDNN
+        self._originals = {
+            "execute": parts.runtime.TFE_Py_FastPathExecute,
+            "call": parts.context.Context.call_function,
+            "convert": parts.constants.convert_to_eager_tensor,
+            "result": parts.scripts.FuncRegistry._convert,  # noqa: SLF001 - there is no other
+        }
+        parts.runtime.TFE_Py_FastPathExecute = self._make_execute()
+        parts.context.Context.call_function = self._make_call()
+        parts.constants.convert_to_eager_tensor = self._make_convert()
+        parts.scripts.FuncRegistry._convert = staticmethod(self._make_result())  # noqa: SLF001
+        ENCLOSURE.releasers.append(release_idle_memory)
+        ENCLOSURE.followers.append(self._tensors.follow)
+        self._tensors.search()
+
+    def remove(self) -> None:
+        """Put everything back."""
+        parts = self._parts
+        if parts is None:
+            return
+        parts.runtime.TFE_Py_FastPathExecute = self._originals["execute"]
+        parts.context.Context.call_function = self._originals["call"]
+        parts.constants.convert_to_eager_tensor = self._originals["convert"]
+        original = staticmethod(self._originals["result"])
+        parts.scripts.FuncRegistry._convert = original  # noqa: SLF001
+        ENCLOSURE.releasers.remove(release_idle_memory)
+        ENCLOSURE.followers.remove(self._tensors.follow)
+        self._tensors.end()
+        self._parts = None
+        if self.careful and self._switch is not None:
+            self._switch.on()
+            self.careful = False
+            parts.context.context().clear_kernel_cache()
+
+    def be_careful(self) -> None:
+        """Take no oneDNN kernel any more; what was prepared with them is prepared anew."""
+        if self._switch is None or self.careful or self._parts is None:
+            return
+        self.careful = True
+        self._switch.off()
+        self._parts.context.context().clear_kernel_cache()
+
+    # ------------------------------------------------------------------ eager operations
+
+    def _make_execute(self) -> Callable[..., Any]:
+        original, handlers = self._originals["execute"], self._handlers
+        parts = self._parts
+        assert parts is not None
+        array, status, unknown, tensors = parts.array, parts.status, object(), self._tensors
+
+        def execute(*words: Any) -> Any:
+            handler: Any = handlers.get(words[1], unknown)
+            if handler is unknown:
+                handler = handlers[words[1]] = self._handler(words[1])
+            if handler is not None:
+                handler(words)
+            if tensors.allocator is None:
+                tensors.search()
+            for word in words:
+                if type(word) is array and self._is_scarce(word):
+                    words = tuple(map(self._shared_if_array, words))
+                    break
+            try:
+                if self.careful and words[1] in CRASHING:
+                    return with_scratch(original, words)
+                return original(*words)
+            except status as problem:
+                if getattr(problem, "code", None) == _EXHAUSTED:
+                    raise_refused(problem, exhausted=True)
+                raise
+
+        return execute
+
+    def _shared_if_array(self, word: Any) -> Any:
+        parts = self._parts
+        if parts is None or type(word) is not parts.array or word.nbytes <= _SMALL_ARRAY:
+            return word
+        return self._shared_tensor(word, parts.context.context())
+
+    def _handler(self, name: str) -> Callable[[tuple[Any, ...]], None] | None:
+        if name in CRASHING and self._switch is not None:
+            return lambda words: self._before_crashing(name, words)
+        if name in UNCHECKED or name in CRASHING:
+            need = UNCHECKED.get(name) or CRASHING[name]
+            return lambda words: refuse(name, need(words[3:]), recyclable=False)
+        if name in KNOWN:
+            return lambda words: refuse(name, KNOWN[name](words[3:]))
+        if name.startswith(TEXT):
+            return lambda words: refuse_text(name, words[3:])
+        return None
+
+    def _before_crashing(self, name: str, words: tuple[Any, ...]) -> None:
+        if self.careful:
+            return
+        need = CRASHING[name](words[3:])
+        if need is not None and need < _SMALL:
+            need = 0
+        refuse(name, need)
+        if need is None or SAFETY * need + ALWAYS_LEFT > ENCLOSURE.room():
+            self.be_careful()
+
+    # ------------------------------------------------------------------ graphs
+
+    def _make_call(self) -> Callable[..., Any]:
+        original, parts = self._originals["call"], self._parts
+        assert parts is not None
+        cancellation, execute = parts.cancellation, parts.execute
+        interrupters, tensors = ENCLOSURE.interrupters, self._tensors
+
+        def call_function(context: Any, name: bytes, inputs: Any, outputs: int) -> Any:
+            if cancellation.context() is not None:
+                return original(context, name, inputs, outputs)  # the user's own cancelling
+            if tensors.allocator is None:
+                tensors.search()
+            use = self.uses.of(name, context)
+            careful = self._must_be_careful(use)
+            lifted = use.risky and (careful or self.careful)
+            manager = cancellation.CancellationManager()
+            interrupters[id(manager)] = manager.start_cancel
+            before = bytes_in_use() if careful else 0
+            began = time.perf_counter()
+            try:
+                if careful and self._switch is not None:
+                    self._switch.off()
+                if lifted:
+                    ENCLOSURE.lift()
+                given = execute.execute_with_cancellation(
+                    name.decode(),
+                    num_outputs=outputs,
+                    inputs=inputs,
+                    attrs=self._attributes(context, careful=careful),
+                    ctx=context,
+                    cancellation_manager=manager,
+                )
+            except Exception as problem:
+                raise_refused(problem)
+                raise_interrupted(problem)
+                raise
+            finally:
+                del interrupters[id(manager)]
+                if lifted:
+                    ENCLOSURE.lower()
+                if careful and self._switch is not None and not self.careful:
+                    self._switch.on()
+            if careful:
+                use.note_careful(time.perf_counter() - began, tensors.needed(before))
+            return given or None
+
+        return call_function
+
+    def _must_be_careful(self, use: FunctionUse) -> bool:
+        if not use.risky or self._switch is None or self.careful:
+            return False
+        if not use.is_known():
+            return True
+        use.fast_runs += 1
+        if use.fast_runs % LOOK_EVERY == 0:
+            use.need = max(use.need, self._tensors.needed(bytes_in_use()))
+        # The watcher's last look is young enough where much more is left than needed.
+        if ENCLOSURE.last_room() > SAFETY * use.wanted():
+            return False
+        return not use.fits(ENCLOSURE.room())
+
+    def _attributes(self, context: Any, *, careful: bool) -> tuple[Any, ...]:
+        options = context.function_call_options
+        if careful:
+            options = self._careful_options(options)
+        return tuple(word for pair in options.as_attrs().items() for word in pair)
+
+    def _careful_options(self, options: Any) -> Any:
+        key = options.config_proto_serialized
+        if key not in self._options:
+            settings = import_module("tensorflow.core.protobuf.config_pb2").ConfigProto
+            changed = settings.FromString(key)
+            changed.placement_period = _MARK
+            self._options[key] = type(options)(
+                executor_type=options.executor_type, config_proto=changed
+            )
+        return self._options[key]
+
+    # ------------------------------------------------------------------ arrays
+
+    def _make_convert(self) -> Callable[..., Any]:
+        original, parts = self._originals["convert"], self._parts
+        assert parts is not None
+        array = parts.array
+
+        def convert_to_eager_tensor(value: Any, ctx: Any, dtype: Any = None) -> Any:
+            if type(value) is array and self._is_scarce(value):
+                shared = self._shared_tensor(value, ctx)
+                return shared if dtype is None else parts.casts.cast(shared, dtype)
+            return original(value, ctx, dtype)
+
+        return convert_to_eager_tensor
+
+    def _is_scarce(self, array: Any) -> bool:
+        """Whether TensorFlow may find no room for its copy of an array; then it would crash."""
+        need = SAFETY * array.nbytes
+        if array.nbytes <= _SMALL_ARRAY:
+            return False
+        more = self._tensors.more()
+        if more is not None and need > more:
+            return True
+        # The watcher's last look is good enough where much is left, and costs nothing.
+        return need + ALWAYS_LEFT > ENCLOSURE.last_room() and need > ENCLOSURE.refused_beyond()
+
+    def _shared_tensor(self, array: Any, context: Any) -> Any:
+        """A tensor of an array, without TensorFlow's copy: NumPy makes it, and can refuse it.
+
+        TensorFlow shares an array's memory where it begins at a multiple of 64.
+        """
+        parts = self._parts
+        if parts is None or array.dtype.kind not in _PLAIN:
+            return parts and parts.tensors.EagerTensor(array, context.device_name, None)
+        context.ensure_initialized()
+        return parts.tensors.EagerTensor(self._aligned(array), context.device_name, None)
+
+    def _aligned(self, array: Any) -> Any:
+        """A copy that TensorFlow takes as it is: it begins at a multiple of 64."""
+        parts = self._parts
+        if parts is None:
+            return array
+        room = parts.numpy.empty(array.nbytes + _ALIGNED, "u1")
+        begin = -room.ctypes.data % _ALIGNED
+        copy = room[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+        copy[...] = array
+        return copy
+
+    def _make_result(self) -> Callable[..., Any]:
+        """What a py_function gives back becomes a tensor in native code."""
+        original, parts = self._originals["result"], self._parts
+        assert parts is not None
+        array = parts.array
+
+        def convert(value: Any, dtype: Any = None) -> Any:
+            result = original(value, dtype)
+            is_plain = type(result) is array and result.dtype.kind in _PLAIN
+            return self._aligned(result) if is_plain and self._is_scarce(result) else result
+
+        return convert
+
+
+def _find_parts() -> _Parts:
+    def module(name: str) -> Any:
+        return import_module(f"tensorflow.python.{name}")
+
+    return _Parts(
+        runtime=module("pywrap_tfe"),
+        context=module("eager.context"),
+        constants=module("framework.constant_op"),
+        execute=module("eager.execute"),
+        cancellation=module("eager.cancellation"),
+        status=module("eager.core")._NotOkStatusException,  # noqa: SLF001 - what the runtime raises
+        tensors=module("framework.ops"),
+        scripts=module("ops.script_ops"),
+        casts=module("ops.math_ops"),
+        numpy=import_module("numpy"),
+        array=import_module("numpy").ndarray,
+    )

@@ -1,0 +1,58 @@
+"""What eager operations are predicted to take, held to what they would give."""
+
+import numpy
+import pytest
+
+from snugly.integrations.function_uses import FunctionUse, is_risky
+from snugly.integrations.operation_needs import CRASHING, KNOWN, UNCHECKED
+
+TRANSPOSED = ("transpose_a", True, "transpose_b", True)
+image, kernel = numpy.zeros((2, 8, 6, 3), "f"), numpy.zeros((3, 3, 3, 5), "f")
+
+
+@pytest.mark.parametrize(
+    ("need", "expected"),
+    [
+        (KNOWN["Fill"]([[10, 20], numpy.float32(1)]), 800),
+        (KNOWN["BroadcastTo"]([numpy.zeros(20, "d"), [10, 20]]), 1600),
+        (KNOWN["Tile"]([numpy.zeros(20, "f"), [3]]), 240),
+        (KNOWN["MatMul"]([numpy.zeros((4, 2), "f"), numpy.zeros((2, 8), "f")]), 128),
+        (
+            KNOWN["MatMul"](
+                [
+                    numpy.zeros((2, 4), "f"),
+                    numpy.zeros((8, 2), "f"),
+                    "transpose_a",
+                    True,
+                    "transpose_b",
+                    True,
+                ]
+            ),
+            128,
+        ),
+        (KNOWN["MatMul"]([numpy.zeros(4, "f"), numpy.zeros(4, "f")]), None),
+        (CRASHING["Conv2D"]([image, kernel, "strides", [1, 1, 1, 1]]), 2 * 8 * 6 * 5 * 4),
+        (CRASHING["Conv2D"]([image, kernel, "strides", [1, 2, 2, 1]]), 2 * 4 * 3 * 5 * 4),
+        (CRASHING["Conv2D"]([image, kernel[0], "strides", [1, 1, 1, 1]]), None),
+        (CRASHING["DepthwiseConv2dNative"]([image, kernel]), image.nbytes * 5),
+        (CRASHING["Conv2DBackpropInput"]([[2, 8, 6, 3], kernel, image]), image.nbytes),
+        (CRASHING["MaxPool"]([image]), image.nbytes * 3),
+        (UNCHECKED["ShuffleDatasetV3"]([None, 1000]), 24_000),
+        (UNCHECKED["ShuffleDatasetV3"]([None, -1]), None),
+    ],
+)
+def test_needs(need, expected):
+    assert need == expected
+
+
+def test_a_function_runs_with_onednn_once_its_needs_are_known_and_twice_as_much_is_left():
+    use = FunctionUse(risky=is_risky({"Conv2D", "Relu"}))
+    assert use.risky
+    assert not is_risky({"Relu", "Reshape"})
+    for seconds in (1.0, 0.4, 0.4):
+        use.note_careful(seconds, 100 << 20)
+    assert not use.is_known()  # preparing it again has not paid yet
+    use.note_careful(0.4, 50 << 20)
+    assert use.is_known()
+    assert use.fits(300 << 20)
+    assert not use.fits(264 << 20)
