@@ -187,7 +187,7 @@ def test_a_graph_becomes_parts_values_and_gradients():
     # THEN what is needed again is kept, gradients go to whoever takes them, the loss is the last's
     assert Value(100, 0, (1,), (1,)) in problem.values
     assert Value(200, 1, (), (1,)) in problem.values
-    assert Gradient(50, 0, -1) in problem.gradients
+    assert Gradient(50, 0, 0) in problem.gradients
     assert Gradient(100, 1, 0) in problem.gradients
     assert problem.parts[0].forward == 7
     assert [p.seconds for p in problem.parts] == [2.0, 4.0]
@@ -221,9 +221,28 @@ def test_buffers_that_are_shared_or_taken_over_count_once():
     # THEN the weight and the view are no values, and the relu writes in the product's place
     assert Value(100, 0, (1,), (), given_up=True) in problem.values
     assert sum(value.bytes for value in problem.values) == 100 + 20 + 30
-    assert problem.gradients == (Gradient(10, 1, -1),)
+    assert problem.gradients == (Gradient(10, 1, 1),)
     # 100 for the relu, taken twice and so not taken over; then what it makes of it.
     assert problem.parts[1].forward == 100 + 30
+
+
+def test_a_gradient_waits_for_the_others_where_their_norm_is_taken():
+    # GIVEN two gradients, an optimizer that scales both by a norm of the two, and one that does not
+    operations = [
+        Operation("gradient_tape/part1/b", "Op", (9,), (0,)),
+        Operation("gradient_tape/part0/a", "Op", (9,), (1,)),
+        Operation("rate", "Op", (), (2,)),
+        Operation("norm", "Op", (0, 1), (3,)),
+        Operation("scaled", "Op", (0, 2, 3), (4,)),
+        Operation("plain", "Op", (1, 2), (5,)),
+    ]
+    graph = Graph(operations, [Tensor(10)] * 10, inputs=[9])
+
+    def part(name):
+        return next((i for i in (0, 1) if f"part{i}/" in name), None)
+
+    gradients = problem_of(graph, ["a", "b"], part).gradients
+    assert set(gradients) == {Gradient(10, 1, 0), Gradient(10, 0, 0)}
 
 
 def test_a_plan_over_its_budget_is_not_given_out():

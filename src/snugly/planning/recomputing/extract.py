@@ -47,6 +47,7 @@ def problem_of(graph: Graph, names: Sequence[str], part_of: Callable[[str], int 
         part_of: the part that an operation belongs to, by the operation's name.
     """
     place, backward = _placed(graph, len(names), part_of)
+    moments = _moments(graph, place, backward, len(names) - 1)
     values: list[Value] = []
     gradients: list[Gradient] = []
     local: dict[tuple[int, bool], list[tuple[int, int, int]]] = defaultdict(list)
@@ -56,8 +57,8 @@ def problem_of(graph: Graph, names: Sequence[str], part_of: Callable[[str], int 
             continue
         heir = place[life.successor] if life.successor >= 0 else None
         if backward[life.maker]:
-            takers = [-1 if place[one] is None else int(place[one] or 0) for one in life.takers]
-            if any(taker != part for taker in takers):
+            takers = [moments[one] for one in life.takers]
+            if any(taker != part or place[one] is None for taker, one in _both(takers, life)):
                 last = min([part, *takers])
                 gradients.append(Gradient(size, part, last, heir is not None and heir == last))
                 continue
@@ -106,6 +107,29 @@ def _placed(
         backward.append(back)
         maker.update(dict.fromkeys(operation.outputs, index))
     return place, backward
+
+
+def _both(takers: list[int], life: _Life) -> zip[tuple[int, int]]:
+    return zip(takers, life.takers, strict=True)
+
+
+def _moments(
+    graph: Graph, place: Sequence[int | None], backward: Sequence[bool], last: int
+) -> list[int]:
+    """The part during whose backward pass an operation can run; the last one's comes first.
+
+    The optimizer takes a weight's gradient as soon as it is there, unless it needs others first: a
+    norm over all of them waits for the last.
+    """
+    moments: list[int] = []
+    maker: dict[int, int] = {}
+    for index, operation in enumerate(graph.operations):
+        before = (moments[maker[tensor]] for tensor in operation.inputs if tensor in maker)
+        part = place[index]
+        earliest = min(before, default=last) if part is None else part
+        moments.append(earliest if backward[index] else last)
+        maker.update(dict.fromkeys(operation.outputs, index))
+    return moments
 
 
 def _lives(graph: Graph) -> dict[int, _Life]:
