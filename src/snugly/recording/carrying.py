@@ -24,6 +24,10 @@ EXCEEDED: Final = "SNG601"
 """The code of a task that needed more than its limit."""
 
 
+_OWN: Final = {"call", "train_step"}
+"""Methods that an object has of its own are in no configuration."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """What is to be measured, and how."""
@@ -115,6 +119,10 @@ def _parcel(model: Any) -> ModelParcel:
     import keras
 
     things = [model, *model._flatten_layers(include_self=False)]  # noqa: SLF001 - no public way
+    changed = [thing.name for thing in things if _OWN & vars(thing).keys()]
+    if changed:
+        # It would be another program there: one that keeps what this one computes again.
+        raise _cannot_travel(model, TypeError(f"{changed[0]} was changed after it was made"))
     things += [getattr(model, name, None) for name in ("optimizer", "loss")]
     things += [getattr(metric, "_fn", None) for metric in getattr(model, "metrics", ())]
     custom: dict[str, Any] = {}

@@ -28,6 +28,8 @@ _PROBES: Final = 3
 _SMALL: Final = 1
 _LARGE: Final = 17
 """The batch sizes through which the first line goes; a third is the candidate's own."""
+_AIM: Final = 0.98
+"""Of the budget: two runs of a step differ by a per cent or two, and the answer is to run again."""
 _CLOSE: Final = 0.02
 """A candidate that ran is taken where at most so many more examples might have run, too."""
 _LARGEST: Final = 1 << 24
@@ -118,10 +120,11 @@ def largest_batch_size(  # noqa: PLR0913  # the public contract
                 # Half the way back to what ran, or as far as predictions have been off at worst.
                 batch = (known.ran + batch) / 2 if known.ran else batch * 0.9
             else:
-                known.ran = batch
-                batch += (room - int(record.peak)) / slope
+                spare = _AIM * room - int(record.peak)
+                known.ran = max(known.ran, batch + min(0, math.floor(spare / slope)))
+                batch += spare / slope
             report((probe + 1) / probes)
-            if known.is_settled or batch <= known.ran:
+            if known.is_settled or batch < known.ran + 1:
                 break
     return known.ran or _by_prediction(predicted, room)
 
@@ -130,11 +133,11 @@ def _line(predicted: Callable[[int], Prediction], room: int) -> tuple[int, float
     """The batch at which the predicted peak meets the budget, and what one example adds."""
     small, large = predicted(_SMALL), predicted(_LARGE)
     slope = max(1.0, (int(large.peak) - int(small.peak)) / (_LARGE - _SMALL))
-    batch = max(1, min(_LARGEST, int(_SMALL + (room - int(small.peak)) / slope)))
+    batch = max(1, min(_LARGEST, int(_SMALL + (_AIM * room - int(small.peak)) / slope)))
     if batch > _LARGE:
         there = predicted(batch)
         slope = max(1.0, (int(there.peak) - int(small.peak)) / (batch - _SMALL))
-        batch = max(1, min(_LARGEST, int(_SMALL + (room - int(small.peak)) / slope)))
+        batch = max(1, min(_LARGEST, int(_SMALL + (_AIM * room - int(small.peak)) / slope)))
     return batch, slope
 
 
