@@ -28,8 +28,8 @@ _PROBES: Final = 3
 _SMALL: Final = 1
 _LARGE: Final = 17
 """The batch sizes through which the first line goes; a third is the candidate's own."""
-_AIM: Final = 0.98
-"""Of the budget: two runs of a step differ by a per cent or two, and the answer is to run again."""
+_AIM: Final = 0.95
+"""Of the budget: two runs of a step differ by some per cent, and the answer is to run again."""
 _CLOSE: Final = 0.02
 """A candidate that ran is taken where at most so many more examples might have run, too."""
 _LARGEST: Final = 1 << 24
