@@ -11,12 +11,12 @@ Exit codes: 0 packed; 1 it cannot fit, or nothing was found in the time; 2 bad i
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from snugly.cli.outputs import refuse_place, write_output
 from snugly.cli.parser import JSON, CommandParser, add_output_format, chosen_output_format
 from snugly.errors import InputError, UsageError
 
@@ -39,6 +39,7 @@ LARGEST_FILE: Final = 32 << 20
 """Bytes: three times what 100,000 buffers, the most that are packed, take with long names."""
 
 _TIME_LIMIT: Final = 60.0
+_OUTPUT: Final = "packed.csv"  # as hints show it
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -70,12 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
     from snugly.reporting.terminal import show
 
     limit = _seconds(arguments.time_limit)
-    _refuse_place(arguments.output)
+    refuse_place(arguments.output, _OUTPUT)
     table = read_table(_text_of(arguments.buffers))
     packed = _pack(table, arguments, limit)
     fits = packed.status == "packed"
     if arguments.output is not None and fits:
-        _write(arguments.output, write_table(table, packed.offsets))
+        write_output(arguments.output, write_table(table, packed.offsets).encode(), _OUTPUT)
     if chosen_output_format(arguments) == JSON:
         print_json(packing_data(packed, table.buffers))
     else:
@@ -141,31 +142,3 @@ def _text_of(name: str) -> str:
         raise InputError(
             f"{name!r} is not text in UTF-8", code="SNG590", hint="save the table as CSV in UTF-8"
         ) from None
-
-
-def _refuse_place(name: str | None) -> None:
-    """A place that cannot be written to is refused before the search."""
-    if name is None:
-        return
-    path = Path(name)
-    try:
-        is_place = "\0" not in name and not path.is_dir() and path.parent.is_dir()
-        is_free = is_place and os.access(path if path.exists() else path.parent, os.W_OK)
-    except OSError:  # a name that is too long
-        is_free = False
-    if not is_free:
-        raise _unwritable(name)
-
-
-def _write(name: str, text: str) -> None:
-    try:
-        Path(name).write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise _unwritable(name, f": {error.strerror}") from None
-
-
-def _unwritable(name: str, reason: str = "") -> InputError:
-    return InputError(
-        f"cannot write {name[:200]!r}{reason}",
-        hint="give a file in a folder that exists and may be written to: -o packed.csv",
-    )

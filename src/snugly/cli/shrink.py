@@ -11,14 +11,15 @@ Exit codes: 0 it fits (or no budget was given); 1 it does not fit, and nothing i
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from snugly.cli.outputs import refuse_place, write_output
 from snugly.cli.parser import JSON, CommandParser, add_output_format, chosen_output_format
 from snugly.config import load_settings
 from snugly.errors import InputError, UsageError
+from snugly.planning.safety import SAFETIES
 
 if TYPE_CHECKING:
     import argparse
@@ -33,8 +34,8 @@ examples:
   snugly shrink train.py:model --memory 4GiB --batch-size 64
 """
 
+_OUTPUT: Final = "small.tflite"  # as hints show it
 RUNTIMES: Final = ("tensorflow", "xla", "litert", "xnnpack", "micro")
-SAFETIES: Final = ("same-result", "changes-rounding", "changes-training")
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     memory, device = _chosen_budget(arguments)
     for place in (arguments.output, arguments.emit_header):
-        _refuse_place(place, arguments.program)
+        refuse_place(place, _OUTPUT, arguments.program)
     if None is not arguments.output == arguments.emit_header:
         raise UsageError(
             "the model and the header cannot be one file",
@@ -125,11 +126,15 @@ def _shrink_tflite(arguments: argparse.Namespace, memory: Any, device: str | Non
     )
     writes = shrunk.fits or arguments.best_effort
     if writes and arguments.output is not None:
-        _write(arguments.output, shrunk.data)
+        write_output(arguments.output, shrunk.data, _OUTPUT)
     if writes and arguments.emit_header is not None:
         name = Path(arguments.output or arguments.program).name
         arena = None if device is None else int(shrunk.after.arena)
-        _write(arguments.emit_header, lite.header_text(shrunk.data, name, arena=arena).encode())
+        write_output(
+            arguments.emit_header,
+            lite.header_text(shrunk.data, name, arena=arena).encode(),
+            _OUTPUT,
+        )
     if chosen_output_format(arguments) == JSON:
         print_json(shrink_data(shrunk, arguments.output if writes else None))
     else:
@@ -159,7 +164,7 @@ def _shrink_config(arguments: argparse.Namespace, memory: Any, device: str | Non
     )
     writes = shrunk.fits or arguments.best_effort
     if writes and arguments.output is not None:
-        _write(arguments.output, shrunk.text.encode())
+        write_output(arguments.output, shrunk.text.encode(), _OUTPUT)
     if chosen_output_format(arguments) == JSON:
         print_json(shrunk_config_data(shrunk, arguments.output if writes else None))
     else:
@@ -213,40 +218,6 @@ def _chosen_budget(arguments: argparse.Namespace) -> tuple[Any, str | None]:
         return None, None
     settings = load_settings()
     return settings.memory, settings.device
-
-
-def _refuse_place(name: str | None, program: str) -> None:
-    """A place that cannot be written to is refused before the work, and so is the model itself."""
-    if name is None:
-        return
-    path = Path(name)
-    try:
-        is_place = "\0" not in name and not path.is_dir() and path.parent.is_dir()
-        is_free = is_place and os.access(path if path.exists() else path.parent, os.W_OK)
-        is_itself = is_free and path.exists() and path.samefile(program)
-    except (OSError, ValueError):  # a name that is too long; no such program, which is said later
-        is_free, is_itself = "\0" not in name and path.parent.is_dir(), False
-    if is_itself:
-        raise InputError(
-            f"{name[:200]!r} is the program itself, which is left as it is",
-            hint="give another file: -o small.tflite",
-        )
-    if not is_free:
-        raise _unwritable(name)
-
-
-def _write(name: str, content: bytes) -> None:
-    try:
-        Path(name).write_bytes(content)
-    except OSError as error:
-        raise _unwritable(name, f": {error.strerror}") from None
-
-
-def _unwritable(name: str, reason: str = "") -> InputError:
-    return InputError(
-        f"cannot write {name[:200]!r}{reason}",
-        hint="give a file in a folder that exists and may be written to: -o small.tflite",
-    )
 
 
 def _say_written(arguments: argparse.Namespace, *, writes: bool) -> None:

@@ -15,7 +15,7 @@ No TensorFlow is needed, and nothing of the model is run.
 from __future__ import annotations
 
 from snugly.lite.header import header_text
-from snugly.lite.result import SAFETIES, LiteShrunk, StepTaken
+from snugly.lite.result import LiteShrunk, StepTaken
 from snugly.lite.shrinking import shrink
 
-__all__ = ["SAFETIES", "LiteShrunk", "StepTaken", "header_text", "shrink"]
+__all__ = ["LiteShrunk", "StepTaken", "header_text", "shrink"]

@@ -60,10 +60,7 @@ class Situation:
 
     def given(self, position: int) -> LiteTensor | None:
         """An input, or None where it is left out."""
-        inputs = self.operator.inputs
-        if position >= len(inputs) or inputs[position] < 0:
-            return None
-        return self.subgraph.tensors[inputs[position]]
+        return self.subgraph.given(self.operator, position)
 
     @property
     def output(self) -> LiteTensor | None:

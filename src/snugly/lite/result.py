@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from snugly.planning.safety import Safety
     from snugly.predicting.lite import LitePrediction
     from snugly.units import Size
-
-Safety: TypeAlias = Literal["same-result", "changes-rounding", "changes-training"]
-SAFETIES: Final[tuple[Safety, ...]] = get_args(Safety)
-"""From the harmless to the harmful; what is allowed allows everything before it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final, SupportsIndex
 from snugly.devices import budget_for
 from snugly.errors import InputError, ProgramNotFoundError, UnreadableProgramError
 from snugly.lite.checking import faults_of_file, require_playable
-from snugly.lite.result import SAFETIES, LiteShrunk, StepTaken
+from snugly.lite.result import LiteShrunk, StepTaken
 from snugly.lite.steps import CHANGES, PLANNING, Goal, is_bound, notes_of
 from snugly.lite.writing import LARGEST_FILE, write_plan
+from snugly.planning.safety import harm_of
 from snugly.predicting.lite import LITE_RUNTIMES
 from snugly.readers.tflite import read_tflite
 from snugly.units import Size
@@ -56,10 +57,7 @@ def shrink(  # noqa: PLR0913 - one argument for each thing that can be asked for
             tensors that are needed at once share a byte.
         time_limit: Seconds to search.
     """
-    if allow not in SAFETIES:
-        raise InputError(
-            f"allow cannot be {allow!r:.40}", hint=f"give one of {', '.join(SAFETIES)}"
-        )
+    allowed = harm_of(allow)
     if kernels not in KERNELS:
         raise InputError(f"kernels cannot be {kernels!r:.40}", hint="give reference or any")
     runtime = runtime or "micro"
@@ -79,7 +77,7 @@ def shrink(  # noqa: PLR0913 - one argument for each thing that can be asked for
         kernels == "reference" and runtime == "micro",
         lambda: time.monotonic() > end,
     )
-    shrunk = _Shrinking(data, name, goal, SAFETIES.index(allow)).run()
+    shrunk = _Shrinking(data, name, goal, allowed).run()
     if out is not None and (shrunk.fits or best_effort):
         write_file(out, shrunk.data)
     return shrunk
@@ -153,7 +151,7 @@ class _Shrinking:
                 break
             if self._goal.runtime not in step.runtimes:
                 continue
-            if SAFETIES.index(step.safety) > self._allowed:
+            if harm_of(step.safety) > self._allowed:
                 note = f'not tried: allow="{step.safety}" permits it'
                 self._steps.append(StepTaken(step.name, Size(0), step.safety, note, applied=False))
             else:

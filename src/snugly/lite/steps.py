@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from snugly.devices import Device
     from snugly.lite.offline_plan import OfflinePlan
-    from snugly.lite.result import Safety
+    from snugly.planning.safety import Safety
     from snugly.predicting.lite import LitePrediction
     from snugly.readers.tflite import LiteModel
 

@@ -8,7 +8,7 @@ from snugly.errors import InputError
 
 
 def batch_of(
-    example: tuple[Any, ...], batch_size: int | None
+    model: Any, example: tuple[Any, ...], batch_size: int | None
 ) -> tuple[tuple[Any, ...], int | None]:
     """The specs of a model's arguments and the batch size, of a dataset or as they were given."""
     import tensorflow as tf
@@ -21,11 +21,13 @@ def batch_of(
         return example, batch_size
     specs = example[0].element_spec
     parts = specs if isinstance(specs, tuple) else (specs,)
-    first = [leaf.shape[0] if leaf.shape.rank else 0 for leaf in tf.nest.flatten(parts)]
-    unbatched = any(leaf.shape.rank == 0 for leaf in tf.nest.flatten(parts)) or (
-        None not in first and len(set(first)) > 1
-    )
-    if unbatched:
+    leaves = tf.nest.flatten(parts)
+    first = [leaf.shape[0] if leaf.shape.rank else 0 for leaf in leaves]
+    taken = [len(tensor.shape) for tensor in getattr(model, "inputs", None) or ()]
+    given = [leaf.shape.rank for leaf in tf.nest.flatten(parts[0])]
+    # One dimension less than the model takes, or sizes that differ: no batch has those.
+    one_less = bool(taken) and given == [rank - 1 for rank in taken]
+    if one_less or 0 in first or (None not in first and len(set(first)) > 1):
         raise InputError(
             f"the dataset gives single examples, not batches: {specs}",
             code="SNG538",

@@ -7,12 +7,9 @@ other: Keras's default. What differs from one example's step to another's is sai
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from snugly.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _MEANS = {"sum_over_batch_size", "mean", "auto"}
 
@@ -161,9 +158,9 @@ class MicroBatchedStep:
 
         model = self.model
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(piece)
-        training: Callable[..., Any] = model
+        told = {"training": True} if model._call_has_training_arg else {}  # noqa: SLF001 - as Keras
         with tf.GradientTape() as tape:
-            y_pred = training(x, training=True)
+            y_pred = model(x, **told)
             loss = model.compute_loss(
                 x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True
             )

@@ -7,22 +7,25 @@ user allows what it does to the result.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from snugly.devices import budget_for, is_gpu
 from snugly.errors import InputError, MemoryLimitExceeded
+from snugly.planning.safety import SAFETIES, harm_of
 from snugly.readers.machine import cpu_machine, gpu_machine, this_machine
 from snugly.readers.start import load_tensorflow
 from snugly.training.batches import batch_of
+from snugly.training.choosing import Question, Recomputation, recompute
 from snugly.training.micro_batches import accumulate, differences, impossible
 from snugly.training.precision import mixed
-from snugly.training.recomputing import Question, Recomputation, recompute
 from snugly.training.segments import has_graph, same_model
-from snugly.training.shrunk import Change, ShrinkPlan, Shrunk, allowed_safeties
+from snugly.training.shrunk import Change, ShrinkPlan, Shrunk
 from snugly.units import Size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from snugly.devices import Device
     from snugly.predicting.prediction import Prediction
@@ -37,7 +40,7 @@ def shrink(  # noqa: PLR0913  # the public contract
     *example: Any,
     memory: str | SupportsIndex | None = None,
     batch_size: int | None = None,
-    allow: str | Iterable[str] = "same-result",
+    allow: str = "same-result",
     device: str | Device | None = None,
     dimensions: Mapping[str, int] | None = None,
 ) -> Shrunk:
@@ -67,12 +70,12 @@ def shrink(  # noqa: PLR0913  # the public contract
     Raises:
         MemoryLimitExceeded: Nothing that is allowed fits; the least that would is named.
     """
-    allowed = allowed_safeties(allow)
+    allowed = frozenset(SAFETIES[: harm_of(allow) + 1])
     budget = budget_for(memory, device)
     if budget is None:
         raise InputError("there is no budget to shrink to", code="SNG549", hint='memory="4GiB"')
     load_tensorflow()
-    example, batch_size = batch_of(example, batch_size)
+    example, batch_size = batch_of(model, example, batch_size)
     machine = this_machine()
     if device is not None:
         machine = gpu_machine() if is_gpu(device) else cpu_machine()
@@ -140,13 +143,10 @@ class _Search:
         self, model: Any, before: tuple[Change, ...], question: Question, pieces: int
     ) -> Shrunk:
         batch = int(question.batch_size or 1)
-        small = Question(
-            question.example,
-            -(-batch // pieces),
-            _less(question, model),
-            question.machine,
-            question.dimensions,
-        )
+        # The sums of gradients are kept beside each piece.
+        sums = sum(math.prod(w.shape) * w.value.dtype.size for w in model.trainable_weights)
+        left = replace(question.budget, bytes=Size(max(1, int(question.budget.bytes) - sums)))
+        small = replace(question, batch_size=-(-batch // pieces), budget=left)
         found = recompute(model, small)
         made = same_model(model) if found.model is model else found.model
         accumulate(made, pieces)
@@ -185,13 +185,7 @@ class _Search:
         batch = self.question.batch_size or 1
         while batch > 1:
             batch //= 2
-            question = Question(
-                self.question.example,
-                batch,
-                self.question.budget,
-                self.question.machine,
-                self.question.dimensions,
-            )
+            question = replace(self.question, batch_size=batch)
             found = recompute(self.model, question)
             saved = _saved(self.plain, found.plain)
             note = f"batches of {batch}: give `batch_size={batch}` to `fit`"
@@ -223,21 +217,6 @@ class _Search:
             code="SNG539",
             hint=f"give memory={int(least.high)}{allow}; left out: {_some(self.left_out)}",
         )
-
-
-def _less(question: Question, model: Any) -> Any:
-    """The budget of one piece: the sums of gradients are kept beside it."""
-    from dataclasses import replace
-
-    sums = sum(int(weight.value.dtype.size) * _count(weight) for weight in model.trainable_weights)
-    left = max(1, int(question.budget.bytes) - sums)
-    return replace(question.budget, bytes=Size(left))
-
-
-def _count(weight: Any) -> int:
-    import math
-
-    return math.prod(weight.shape)
 
 
 def _recomputed(found: Recomputation) -> tuple[Change, ...]:

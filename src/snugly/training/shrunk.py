@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
-
-from snugly.errors import InputError, suggest
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from snugly.planning.safety import Safety
     from snugly.predicting.prediction import Prediction
     from snugly.units import Size
-
-Safety: TypeAlias = Literal["same-result", "changes-rounding", "changes-training"]
-SAFETIES: Final[tuple[Safety, ...]] = ("same-result", "changes-rounding", "changes-training")
-"""From the least harm to the most; who allows one allows those before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +55,3 @@ class Shrunk:
 
     def __str__(self) -> str:
         return str(self.plan)
-
-
-def allowed_safeties(allow: str | Iterable[str]) -> frozenset[str]:
-    """What a user allows, with all that does less harm."""
-    names = [allow] if isinstance(allow, str) else list(allow)
-    for name in names:
-        if name not in SAFETIES:
-            raise InputError(
-                f"there is no safety {name!r}",
-                code="SNG549",
-                hint=suggest(name, SAFETIES) or f"allow one of {', '.join(SAFETIES)}",
-            )
-    last = max((SAFETIES.index(name) for name in SAFETIES if name in names), default=0)
-    return frozenset(SAFETIES[: last + 1])

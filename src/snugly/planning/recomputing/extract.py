@@ -57,9 +57,8 @@ def problem_of(graph: Graph, names: Sequence[str], part_of: Callable[[str], int 
             continue
         heir = place[life.successor] if life.successor >= 0 else None
         if backward[life.maker]:
-            takers = [moments[one] for one in life.takers]
-            if any(taker != part or place[one] is None for taker, one in _both(takers, life)):
-                last = min([part, *takers])
+            if any(place[one] != part for one in life.takers):
+                last = min([part, *(moments[one] for one in life.takers)])
                 gradients.append(Gradient(size, part, last, heir is not None and heir == last))
                 continue
         else:
@@ -107,10 +106,6 @@ def _placed(
         backward.append(back)
         maker.update(dict.fromkeys(operation.outputs, index))
     return place, backward
-
-
-def _both(takers: list[int], life: _Life) -> zip[tuple[int, int]]:
-    return zip(takers, life.takers, strict=True)
 
 
 def _moments(

@@ -86,10 +86,7 @@ class Node:
 
     def given(self, position: int) -> LiteTensor | None:
         """An input, or None where there is none."""
-        inputs = self.operator.inputs
-        if position >= len(inputs) or inputs[position] < 0:
-            return None
-        return self.subgraph.tensors[inputs[position]]
+        return self.subgraph.given(self.operator, position)
 
     @property
     def output(self) -> LiteTensor | None:

@@ -80,6 +80,13 @@ class LiteSubgraph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
+    def given(self, operator: LiteOperator, position: int) -> LiteTensor | None:
+        """An operator's input, or None where it is left out."""
+        inputs = operator.inputs
+        if position >= len(inputs) or inputs[position] < 0:
+            return None
+        return self.tensors[inputs[position]]
+
 
 @dataclass(frozen=True, slots=True)
 class LiteModel:

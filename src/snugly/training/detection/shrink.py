@@ -8,9 +8,10 @@ of proposals and the size of images, which all change what is learnt.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex
 
 from snugly.errors import InputError
+from snugly.planning.safety import Safety, harm_of
 from snugly.training.detection.edits import set_number, unified_diff
 from snugly.training.detection.predict import (
     DetectionPrediction,
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from snugly.training.detection.settings import Detection, Path
-
-Safety: TypeAlias = Literal["same-result", "changes-rounding", "changes-training"]
-SAFETIES: Final[tuple[Safety, ...]] = get_args(Safety)
 
 SMALLEST_BATCH_FIRST: Final = 4
 """Below it batch normalisation suffers (Wu & He 2018), so that smaller images come first."""
@@ -99,10 +97,7 @@ def shrink_pipeline_config(  # noqa: PLR0913 - what the file does not say, all b
     Raises:
         InputError: Nothing that is allowed fits; the least that was reached is named.
     """
-    if allow not in SAFETIES:
-        raise InputError(
-            f"allow cannot be {allow!r:.40}", hint=f"give one of {', '.join(SAFETIES)}"
-        )
+    allowed = harm_of(allow)
     device, host = (None if given is None else Size(given) for given in (memory, host_memory))
     if device is None and host is None:
         raise InputError("there is no budget to shrink to", hint='give memory="8GiB"')
@@ -127,7 +122,7 @@ def shrink_pipeline_config(  # noqa: PLR0913 - what the file does not say, all b
             code="SNG551",
             hint="give host_memory= alone; only backbones of keras.applications are predicted",
         )
-    return _shrink(text, before, predict, SAFETIES.index(allow), best_effort=best_effort)
+    return _shrink(text, before, predict, allowed, best_effort=best_effort)
 
 
 def shrunk_data(shrunk: ShrunkConfig) -> dict[str, Any]:
@@ -167,7 +162,7 @@ def _shrink(
     for step in _steps(text):
         if _over(reached, step.where) <= 0:
             continue
-        if SAFETIES.index(step.safety) > allowed:
+        if harm_of(step.safety) > allowed:
             refused = refused or step.safety
             continue
         detection = read_detection(parse_text_format(current))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from snugly.errors import InputError
+from snugly.planning.safety import Safety, harm_of
 from snugly.training.input_pipeline.chain import Chain, Link, read_chain
 from snugly.training.input_pipeline.functions import is_elementwise, is_stateless
 from snugly.training.input_pipeline.predict import (
@@ -22,9 +23,6 @@ from snugly.units import Size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-Safety: TypeAlias = Literal["same-result", "changes-rounding", "changes-training"]
-SAFETIES: Final[tuple[Safety, ...]] = get_args(Safety)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +90,7 @@ def bounded(  # noqa: PLR0913 - what a prediction needs, all by name
     Raises:
         InputError: Nothing allowed brings it under the budget; the least that works is named.
     """
-    if allow not in SAFETIES:
-        hint = f"give one of {', '.join(SAFETIES)}"
-        raise InputError(f"allow cannot be {allow!r:.40}", hint=hint)
+    allowed = harm_of(allow)
     budget = Size(memory)
     stages = read_stages(dataset)
     refuse_endless_cache(stages)
@@ -103,7 +99,7 @@ def bounded(  # noqa: PLR0913 - what a prediction needs, all by name
     count = threads or available_threads(dataset)
     before = predict_stages(stages, known, shapes, count)
     chain = read_chain(dataset, known, shapes, count)
-    chain, plan = _fit(chain, before, budget, SAFETIES.index(allow))
+    chain, plan = _fit(chain, before, budget, allowed)
     return _finished(chain, plan, before, budget)
 
 
@@ -134,7 +130,7 @@ def _fit(
     while progress and reached.peak > budget:
         progress = False
         for proposal in _proposals(chain, budget):
-            if SAFETIES.index(proposal.safety) > allowed:
+            if harm_of(proposal.safety) > allowed:
                 refused = refused or proposal.safety
                 continue
             after = proposal.chain.predict()
