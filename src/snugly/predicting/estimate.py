@@ -59,6 +59,11 @@ class Estimate:
         """Every step after the first, of all lives, from the lowest."""
         return sorted(peak for peaks in self.lives for peak in peaks[1:] or peaks)
 
+    def typical(self) -> int:
+        """The step in the middle: half of all steps need no more."""
+        steady = self.steady()
+        return steady[len(steady) // 2]
+
 
 def estimate(
     graph: Graph, make_allocator: Callable[[], BfcAllocator], *, workers: int = 2, seed: int = 0

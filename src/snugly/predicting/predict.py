@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from snugly.devices import Budget, Device
+    from snugly.predicting.estimate import Estimate
     from snugly.readers.read import Reading
 
 ON_GPU = (
@@ -96,10 +97,9 @@ def predict(  # noqa: PLR0913  # the public contract
 
 def predict_reading(reading: Reading, budget: Budget | None = None) -> Prediction:
     """The prediction for a program that has been read."""
-    on_gpu = reading.on_gpu
-    result = estimate(reading.graph, _gpu_allocator if on_gpu else _cpu_allocator)
+    result = lives_of(reading)
     spread = spread_of(result, reading)
-    chosen_by_cudnn = on_gpu and not (reading.compiled or reading.compiled_elsewhere)
+    chosen_by_cudnn = reading.on_gpu and not (reading.compiled or reading.compiled_elsewhere)
     notes = [*reading.notes, ON_GPU] if chosen_by_cudnn else reading.notes
     peak = describe_peak(reading, result)
     return Prediction(
@@ -119,6 +119,11 @@ def predict_reading(reading: Reading, budget: Budget | None = None) -> Predictio
         notes=tuple(notes),
         tensorflow=reading.tensorflow,
     )
+
+
+def lives_of(reading: Reading) -> Estimate:
+    """A program's lives, in the allocator of the machine that it was read for."""
+    return estimate(reading.graph, _gpu_allocator if reading.on_gpu else _cpu_allocator)
 
 
 def _cpu_allocator() -> BfcAllocator:

@@ -1,8 +1,13 @@
 """largest_batch_size: by prediction, then confirmed in processes of their own.
 
-Memory grows almost linearly with the batch, so two predictions give a candidate. Whether it runs is
-tried in a child process whose allocator may have the budget and no more; the caller's process never
-runs out. What a probe measured moves the next candidate along the predicted line.
+Memory grows almost linearly with the batch, so two or three predictions give a candidate. Whether
+it runs is tried in a child process whose allocator may have the budget and no more; the caller's
+process never runs out.
+
+What decides is whether a batch runs, not how high it peaks: where memory is short, TensorFlow's
+allocator lets an operation wait until others are done, and steps that would otherwise peak above
+the budget run inside it, a little slower. So candidates come from the step in the middle of those
+that are predicted, not from the highest.
 """
 
 from __future__ import annotations
@@ -11,27 +16,37 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
-from snugly.devices import budget_for
+from snugly.devices import budget_for, is_gpu
 from snugly.errors import InputError, MemoryLimitExceeded
-from snugly.predicting import predict
+from snugly.predicting.predict import lives_of, predict_reading
 from snugly.progress import shown
+from snugly.readers.dimensions import Dimensions
+from snugly.readers.machine import cpu_machine, gpu_machine
+from snugly.readers.read import read_program
 from snugly.readers.start import load_tensorflow
 from snugly.recording.measuring import measure
+from snugly.units import Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from snugly.devices import Device
-    from snugly.predicting import Prediction
+    from snugly.readers.read import Reading
 
 _PROBES: Final = 3
-_SMALL: Final = 1
-_LARGE: Final = 17
-"""The batch sizes through which the first line goes; a third is the candidate's own."""
-_AIM: Final = 0.95
-"""Of the budget: two runs of a step differ by some per cent, and the answer is to run again."""
+_FIRST: Final = 16
+"""The batch through which the first line goes; the next ones go through the candidate's own."""
+_LINES: Final = 3
+_SURE: Final = 0.02
+"""Lines whose candidates are so near each other are not drawn again."""
+_MORE: Final = 0.045
+"""How much more is tried after a batch that ran: with three probes, up to 9 % above the first."""
+_MOST: Final = 0.3
+"""Where it peaked far below the budget, up to so much more."""
+_LESS: Final = 0.045
+"""How much less is tried after the first that did not run, and twice that after the second."""
 _CLOSE: Final = 0.02
-"""A candidate that ran is taken where at most so many more examples might have run, too."""
+"""A batch that ran is taken where at most so many more examples might have run, too."""
 _LARGEST: Final = 1 << 24
 
 
@@ -86,73 +101,82 @@ def largest_batch_size(  # noqa: PLR0913  # the public contract
         raise InputError("there is no budget to look for", code="SNG549", hint='memory="4GiB"')
     load_tensorflow()
     room = int(budget.bytes)
+    machine = None
+    if device is not None:
+        machine = gpu_machine() if is_gpu(device) else cpu_machine()
 
-    def predicted(batch: int) -> Prediction:
-        return predict(
+    def read(batch: int) -> Reading:
+        return read_program(
             model,
-            *example,
-            batch_size=batch,
+            example,
+            dimensions=Dimensions(batch, dimensions or {}),
             training=training,
-            memory=None if device else budget.bytes,
-            device=device,
-            dimensions=dimensions,
+            machine=machine,
         )
 
     if device is not None or probes < 1:
-        return _by_prediction(predicted, room)
-    first, slope = _line(predicted, room)
-    known, batch = _Range(), first
+        return _by_prediction(read, room)
+
+    def peak(batch: int) -> int:
+        options: dict[str, Any] = {"training": training, "dimensions": dimensions}
+        record = measure(model, *example, batch_size=batch, steps=2, memory=budget.bytes, **options)
+        return int(record.peak)
+
+    return _by_probes(peak, _candidate(read, room), room, probes) or _by_prediction(read, room)
+
+
+def _candidate(read: Callable[[int], Reading], room: int) -> float:
+    """The batch at which the predicted step in the middle meets the budget."""
+    before, low, batch = 0, 0, _FIRST
+    for _ in range(_LINES):
+        reading = read(batch)
+        peak = lives_of(reading).typical()
+        low = low or reading.graph.resident_bytes()  # a step of no examples
+        slope = max(1.0, (peak - low) / (batch - before))
+        after = max(1, min(_LARGEST, int(batch + (room - peak) / slope)))
+        if abs(after - batch) <= _SURE * batch:
+            return after
+        before, low, batch = batch, peak, after
+    return batch
+
+
+def _by_probes(peak: Callable[[int], int], candidate: float, room: int, probes: int) -> int:
+    """The largest batch that was seen to run; 0 where none was."""
+    known = _Range()
     with shown("looking for the largest batch") as report:
         for probe in range(probes):
-            batch = known.within(batch)
+            batch = known.within(candidate)
             try:
-                record = measure(
-                    model,
-                    *example,
-                    batch_size=batch,
-                    training=training,
-                    steps=2,
-                    dimensions=dimensions,
-                    memory=budget.bytes,
-                )
+                spare = room / max(1, peak(batch)) - 1
             except MemoryLimitExceeded:
                 known.failed = batch
-                # Half the way back to what ran, or as far as predictions have been off at worst.
-                batch = (known.ran + batch) / 2 if known.ran else batch * 0.9
+                candidate = batch * (1 - (probe + 1) * _LESS)
             else:
-                spare = _AIM * room - int(record.peak)
-                known.ran = max(known.ran, batch + min(0, math.floor(spare / slope)))
-                batch += spare / slope
+                known.ran = batch
+                candidate = batch * (1 + max(_MORE, min(_MOST, spare)))
             report((probe + 1) / probes)
-            if known.is_settled or batch < known.ran + 1:
+            if known.is_settled:
                 break
-    return known.ran or _by_prediction(predicted, room)
+            if known.ran and known.failed < _LARGEST:
+                candidate = (known.ran + known.failed) / 2
+    return known.ran
 
 
-def _line(predicted: Callable[[int], Prediction], room: int) -> tuple[int, float]:
-    """The batch at which the predicted peak meets the budget, and what one example adds."""
-    small, large = predicted(_SMALL), predicted(_LARGE)
-    slope = max(1.0, (int(large.peak) - int(small.peak)) / (_LARGE - _SMALL))
-    batch = max(1, min(_LARGEST, int(_SMALL + (_AIM * room - int(small.peak)) / slope)))
-    if batch > _LARGE:
-        there = predicted(batch)
-        slope = max(1.0, (int(there.peak) - int(small.peak)) / (batch - _SMALL))
-        batch = max(1, min(_LARGEST, int(_SMALL + (_AIM * room - int(small.peak)) / slope)))
-    return batch, slope
-
-
-def _by_prediction(predicted: Callable[[int], Prediction], room: int) -> int:
+def _by_prediction(read: Callable[[int], Reading], room: int) -> int:
     """The largest batch whose whole range lies inside the budget."""
-    one = predicted(1)
-    if int(one.high) > room:
+
+    def most(batch: int) -> int:
+        return int(predict_reading(read(batch)).high)
+
+    low = most(1)
+    if low > room:
         raise MemoryLimitExceeded(
-            f"not even one example fits: it needs {one.high} at most", code="SNG539"
+            f"not even one example fits: it needs {Size(low)} at most", code="SNG539"
         )
     known, batch = _Range(ran=1), 2.0
-    low = int(one.high)
     for _ in range(2 * _PROBES):
         candidate = known.within(batch)
-        high = int(predicted(candidate).high)
+        high = most(candidate)
         slope = max(1.0, (high - low) / (candidate - 1))
         if high <= room:
             known.ran = candidate

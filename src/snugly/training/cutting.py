@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from snugly.errors import InputError, suggest
 
@@ -49,11 +49,23 @@ def cut_spans(model: Any, spans: Iterable[tuple[int, int]]) -> list[Step]:
     return _steps(model, nodes, members)
 
 
+ORDER: Final = "_snugly_order"
+"""Where a model that was put together here keeps the places of its nodes, by their first output."""
+
+
 def ordered_nodes(model: Any) -> list[Any]:
-    """The nodes of a model's graph in the order in which Keras runs them, without its inputs."""
+    """The nodes of a model's graph in the order in which Keras runs them, without its inputs.
+
+    Gradients of a layer that is used several times are added up in this order, so that another one
+    would give other last digits.
+    """
     depths = model._nodes_by_depth  # noqa: SLF001  # what Keras itself goes through
     ordered = [node for depth in sorted(depths, reverse=True) for node in depths[depth]]
-    return [node for node in ordered if not node.is_input]
+    ordered = [node for node in ordered if not node.is_input]
+    places = model.__dict__.get(ORDER, {})
+    if all(id(node.outputs[0]) in places for node in ordered):
+        ordered.sort(key=lambda node: places[id(node.outputs[0])])
+    return ordered
 
 
 def _find(model: Any, nodes: Sequence[Any], segment: Any) -> set[int]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from snugly.training.cutting import ordered_nodes
-from snugly.training.segments import graph_of
+from snugly.training.compiling import compile_like
+from snugly.training.cutting import ORDER, ordered_nodes
+from snugly.training.segments import graph_of, normalising_like
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,13 +24,18 @@ def flat(model: Any) -> Any:
     if not any(_is_plain(node.operation) for node in ordered_nodes(source)):
         return model
     values = {id(tensor): tensor for tensor in source.inputs}
-    _apply(source, values, {})
+    order: list[Any] = []
+    _apply(source, values, {}, order)
     outputs = keras.tree.map_structure(lambda t: values[id(t)], source._outputs_struct)  # noqa: SLF001
     made = keras.Model(source._inputs_struct, outputs, name=model.name)  # noqa: SLF001
-    if getattr(model, "compiled", False):
-        made.compile_from_config(model.get_compile_config())
-        made.optimizer = model.optimizer
-    return made
+    # As the model itself runs them: all layers of a model inside, then what comes after it.
+    places: dict[int, int] = {}
+    for tensor in order:
+        places.setdefault(id(tensor), len(places))
+    made.__dict__[ORDER] = places
+    made.output_names = list(source.output_names)  # losses and metrics are told apart by them
+    compile_like(made, model)
+    return normalising_like(model, made)
 
 
 def _is_plain(operation: Any) -> bool:
@@ -42,8 +48,13 @@ def _is_plain(operation: Any) -> bool:
     return type(operation) is Functional and "call" not in operation.__dict__
 
 
-def _apply(source: Any, values: dict[int, Any], context: Mapping[str, Any]) -> None:
-    """Call every layer of a graph anew on the tensors that stand for its inputs."""
+def _apply(
+    source: Any, values: dict[int, Any], context: Mapping[str, Any], order: list[Any]
+) -> None:
+    """Call every layer of a graph anew on the tensors that stand for its inputs.
+
+    The first output of each call is added to `order`.
+    """
     import keras
 
     for node in ordered_nodes(source):
@@ -53,11 +64,13 @@ def _apply(source: Any, values: dict[int, Any], context: Mapping[str, Any]) -> N
         if _is_plain(operation):
             inner = graph_of(operation)
             given = inner._standardize_inputs(args[0])  # noqa: SLF001  # as its own `call` does
+            order.extend(given)  # Keras may have converted them, which is a node, too
             known = dict(zip((id(tensor) for tensor in inner.inputs), given, strict=True))
-            _apply(inner, known, {"training": training})
+            _apply(inner, known, {"training": training}, order)
             outputs: Sequence[Any] = [known[id(tensor)] for tensor in inner.outputs]
         else:
             if training is not None and getattr(operation, "_call_has_training_arg", False):
                 kwargs["training"] = training
             outputs = keras.tree.flatten(operation(*args, **kwargs))
+            order.append(outputs[0])
         values.update(zip((id(tensor) for tensor in node.outputs), outputs, strict=True))

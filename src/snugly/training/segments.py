@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from snugly.errors import InputError
 from snugly.training.checkpoint import RecomputedCall, run
-from snugly.training.cutting import Step, cut, cut_spans
+from snugly.training.compiling import compile_like
+from snugly.training.cutting import ORDER, Step, cut, cut_spans
 from snugly.training.eager import Traces
 from snugly.training.keras_state import hang_mask, is_only_looking
+from snugly.training.normalising import is_lean, lean_calls, mark_lean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,7 +52,7 @@ def checkpoint_spans(model: Any, spans: Iterable[tuple[int, int]]) -> Any:
 def has_graph(model: Any) -> bool:
     """Whether a model is made of layers that are connected beforehand, and can be cut."""
     try:
-        graph_of(model)
+        _class_of(model, graph_of(model))
     except InputError:
         return False
     return True
@@ -58,7 +60,22 @@ def has_graph(model: Any) -> bool:
 
 def same_model(model: Any) -> Any:
     """A second model of the same layers and weights, that does the same."""
-    return _same_model(model, graph_of(model))
+    return normalising_like(model, _same_model(model, graph_of(model)))
+
+
+def lean_model(model: Any) -> Any:
+    """A second model of the same layers whose batch normalisation has a leaner gradient."""
+    made = _same_model(model, graph_of(model))
+    mark_lean(made)
+    return normalising_like(made, made)
+
+
+def normalising_like(model: Any, made: Any) -> Any:
+    """What was made of a model, normalising as that does."""
+    if is_lean(model):
+        mark_lean(made)
+        made.__dict__["call"] = SegmentedCall(made, cut_spans(made, ()))
+    return made
 
 
 def graph_of(model: Any) -> Any:
@@ -66,36 +83,65 @@ def graph_of(model: Any) -> Any:
     import keras
     from keras.src.models.functional import Functional
 
+    name = getattr(model, "name", repr(model)[:60])
+    plain = getattr(model, "__dict__", {}).get("call")
+    for kind in (keras.Sequential, Functional):
+        # What a `call` of the user's own does beside running the layers would be lost.
+        if isinstance(model, kind) and (
+            type(model).call is not kind.call or not isinstance(plain, RecomputedCall | None)
+        ):
+            raise InputError(
+                f"{name} has a `call` of its own: its graph of layers is not all that it does",
+                code="SNG546",
+            )
     if isinstance(model, keras.Sequential) and model.built and model.inputs:
         return getattr(model, "_functional", None) or model
     if isinstance(model, Functional):
         return model
-    name = getattr(model, "name", repr(model)[:60])
     raise InputError(f"{name} has no graph of layers that could be cut", code="SNG546")
 
 
 def _same_model(model: Any, source: Any) -> Any:
     """A second model of the same layers, of the same class where that can be had."""
-    import keras
-    from keras.src.models.functional import Functional, functional_like_constructor
-
-    kind = type(source)
-    if kind is not Functional and not functional_like_constructor(kind):
-        raise InputError(
-            f"{model.name} is of the class {kind.__name__}, which cannot be made of inputs and"
-            " outputs",
-            code="SNG546",
-        )
-    made = (keras.Model if kind is Functional else kind)(
+    made = _class_of(model, source)(
         inputs=source._inputs_struct,  # noqa: SLF001  # `inputs` is flat, this is as it was given
         outputs=source._outputs_struct,  # noqa: SLF001
         name=model.name,
     )
+    made.output_names = list(source.output_names)  # losses and metrics are told apart by them
+    if ORDER in source.__dict__:
+        made.__dict__[ORDER] = source.__dict__[ORDER]  # the nodes are the same ones
     made.trainable = model.trainable
-    if getattr(model, "compiled", False):
-        made.compile_from_config(model.get_compile_config())
-        made.optimizer = model.optimizer
+    compile_like(made, model)
     return made
+
+
+def _class_of(model: Any, source: Any) -> Any:
+    """The class that a second model is made with: that of the first, or one that does the same."""
+    import keras
+    from keras.src.models.functional import Functional, functional_like_constructor
+
+    kind = type(source)
+    if kind is Functional:
+        return keras.Model
+    if functional_like_constructor(kind):
+        return kind
+    changed = _changed_by(kind, Functional)
+    if not changed:  # it builds its graph in a constructor of its own, and does nothing else
+        return keras.Model
+    raise InputError(
+        f"{model.name} is of the class {kind.__name__}, which has a {changed[0]} of its own and"
+        " cannot be made of inputs and outputs",
+        code="SNG546",
+    )
+
+
+def _changed_by(kind: type, base: type) -> list[str]:
+    """What of a model's behaviour a class has in another way than the one it is made from."""
+    between = kind.__mro__[: kind.__mro__.index(base)]
+    names = {name for each in between for name in vars(each) if hasattr(base, name)}
+    configuration = {"get_config", "from_config"}
+    return sorted(name for name in names - configuration if not name.startswith("__"))
 
 
 @dataclass
@@ -103,6 +149,7 @@ class _Piece:
     """One segment as a function of what goes into it."""
 
     step: Step
+    is_lean: bool
 
     @property
     def __name__(self) -> str:
@@ -110,7 +157,9 @@ class _Piece:
 
     def __call__(self, tensors: Sequence[Any], context: Mapping[str, Any]) -> list[Any]:
         values = dict(zip(self.step.inputs, tensors, strict=True))
-        run_nodes(self.step, values, context)
+        operations = [node.operation for node in self.step.nodes] if self.is_lean else ()
+        with lean_calls(operations):
+            run_nodes(self.step, values, context)
         return [values[name] for name in self.step.outputs]
 
 
@@ -120,7 +169,7 @@ class SegmentedCall(RecomputedCall):
     def __init__(self, model: Any, steps: Sequence[Step]) -> None:
         super().__init__(model)
         self.steps = tuple(steps)
-        self.pieces = [_Piece(step) for step in steps]
+        self.pieces = [_Piece(step, is_lean(model)) for step in steps]
         self.all_traces = [Traces() for _ in steps]
 
     def __call__(self, inputs: Any, training: Any = None, mask: Any = None, **more: Any) -> Any:
@@ -154,7 +203,8 @@ def run_graph(
     for tensor, each in zip(given, keras.tree.flatten(mask) or (), strict=False):
         hang_mask(tensor, each)
     values = {id(name): value for name, value in zip(model.inputs, given, strict=True)}
-    run(values, context)
+    with lean_calls(model.operations if is_lean(model) else ()):
+        run(values, context)
     outputs = [values[id(name)] for name in model.outputs]
     packed = keras.tree.pack_sequence_as(model._outputs_struct, outputs)  # noqa: SLF001
     return packed[0] if isinstance(packed, list) and len(packed) == 1 else packed

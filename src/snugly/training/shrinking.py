@@ -1,8 +1,8 @@
 """shrink: a model that trains in the memory there is, with the least harm that this takes.
 
-What is tried, in this order, until the prediction fits: nothing; parts computed again; the batch in
-pieces; half precision; a smaller batch. Each is tried together with those before it, as far as the
-user allows what it does to the result.
+What is tried, in this order, until the prediction fits: nothing; leaner gradients and parts that
+are computed again; the batch in pieces; half precision; a smaller batch. Each is tried together
+with those before it, as far as the user allows what it does to the result.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from snugly.readers.machine import cpu_machine, gpu_machine, this_machine
 from snugly.readers.start import load_tensorflow
 from snugly.training.batches import batch_of
 from snugly.training.choosing import Question, Recomputation, recompute
+from snugly.training.flattening import flat
 from snugly.training.micro_batches import accumulate, differences, impossible
+from snugly.training.normalising import can_be_lean
 from snugly.training.precision import mixed
-from snugly.training.segments import has_graph, same_model
+from snugly.training.segments import has_graph, lean_model, same_model
 from snugly.training.shrunk import Change, ShrinkPlan, Shrunk
 from snugly.units import Size
 
@@ -117,14 +119,21 @@ class _Search:
     def _of_model(
         self, model: Any, before: tuple[Change, ...], question: Question
     ) -> Iterator[Shrunk]:
-        """Parts computed again; then the batch in more and more pieces as well."""
-        found = recompute(model, question)
+        """As it is; leaner; parts computed again; then the batch in more and more pieces too."""
+        leaner, plain = _leaner(model), None
+        if leaner is not model:
+            plain = question.predict(model)
+            self.plain = self.plain or plain
+            yield self._made(model, before, plain, question.batch_size)
+        found = recompute(leaner, question)
+        if plain is not None:
+            before = (*before, _normalising(leaner, _saved(plain, found.plain)))
         self.plain = self.plain or found.plain
         yield self._shrunk(found, before, question.batch_size)
         if found.reason:
             self.left_out.append(f"recomputation: {found.reason}")
-        for pieces in self._pieces(model, question.batch_size):
-            yield self._in_pieces(model, before, question, pieces)
+        for pieces in self._pieces(leaner, question.batch_size):
+            yield self._in_pieces(leaner, before, question, pieces)
 
     def _pieces(self, model: Any, batch_size: int | None) -> list[int]:
         reason = impossible(model) or (None if has_graph(model) else "it has no graph of layers")
@@ -186,7 +195,7 @@ class _Search:
         while batch > 1:
             batch //= 2
             question = replace(self.question, batch_size=batch)
-            found = recompute(self.model, question)
+            found = recompute(_leaner(self.model), question)
             saved = _saved(self.plain, found.plain)
             note = f"batches of {batch}: give `batch_size={batch}` to `fit`"
             change = Change("smaller batch", "changes-training", saved, note=note)
@@ -217,6 +226,19 @@ class _Search:
             code="SNG539",
             hint=f"give memory={int(least.high)}{allow}; left out: {_some(self.left_out)}",
         )
+
+
+def _leaner(model: Any) -> Any:
+    """The model with fewer buffers in the gradient of batch normalisation, if it has any."""
+    if not has_graph(model) or not any(map(can_be_lean, flat(model).layers)):
+        return model
+    return lean_model(flat(model))
+
+
+def _normalising(leaner: Any, saved: Size) -> Change:
+    count = sum(map(can_be_lean, leaner.layers))
+    note = f"{count} layers of batch normalisation take fewer buffers for the same gradient"
+    return Change("leaner normalisation", "same-result", saved, note=note)
 
 
 def _recomputed(found: Recomputation) -> tuple[Change, ...]:

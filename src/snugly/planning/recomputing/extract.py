@@ -90,9 +90,10 @@ def _placed(
     place: list[int | None] = []
     backward: list[bool] = []
     maker: dict[int, int] = {}
+    ahead = _ahead(graph, part_of)
     for index, operation in enumerate(graph.operations):
         before = [maker[tensor] for tensor in operation.inputs if tensor in maker]
-        of_tape = _BACKWARD in operation.name
+        of_tape = _BACKWARD in operation.name and not ahead[index]
         back = of_tape or any(backward[one] for one in before)
         near = [
             part for one in before if (part := place[one]) is not None and backward[one] == back
@@ -106,6 +107,29 @@ def _placed(
         backward.append(back)
         maker.update(dict.fromkeys(operation.outputs, index))
     return place, backward
+
+
+def _ahead(graph: Graph, part_of: Callable[[str], int | None]) -> list[bool]:
+    """For each operation whether the way forward needs it, whatever it is called.
+
+    Grappler merges what both ways compute from the same tensors, and may keep the later name. What
+    comes of the loss's gradient is never of the way forward: a gradient of the user's own may be
+    made in the scope of its layer.
+    """
+    of_loss: set[int] = set()
+    for operation in graph.operations:
+        is_first = _BACKWARD in operation.name and part_of(operation.name) is None
+        if not of_loss.isdisjoint(operation.inputs) or (is_first and operation.inputs):
+            of_loss.update(operation.outputs)
+    needed: set[int] = set()
+    ahead: list[bool] = []
+    for operation in reversed(graph.operations):
+        forward = _BACKWARD not in operation.name and part_of(operation.name) is not None
+        forward = forward or not needed.isdisjoint(operation.outputs)
+        if forward and of_loss.isdisjoint(operation.inputs):
+            needed.update(operation.inputs)
+        ahead.append(forward)
+    return ahead[::-1]
 
 
 def _moments(
