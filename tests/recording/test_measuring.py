@@ -105,3 +105,11 @@ def test_steps_and_batch_sizes_are_positive():
     for wrong in ({"steps": 0}, {"batch_size": 0}):
         with pytest.raises(InputError):
             snugly.measure("script.py:model", **wrong)
+
+
+def test_a_limit_below_the_weights_is_too_little_memory_not_a_fault():
+    # GIVEN a model of 16 MiB of weights, in a process that may have 8
+    model = keras.Sequential([keras.Input((2048,)), keras.layers.Dense(2048)])
+    # THEN it is refused for its memory
+    with pytest.raises(snugly.MemoryLimitExceeded):
+        snugly.measure(model, batch_size=2, memory="8MiB")

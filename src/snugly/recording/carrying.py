@@ -38,8 +38,6 @@ class Task:
     training: bool = False
     steps: int = 5
     dimensions: dict[str, int] = field(default_factory=dict)
-    limit: int | None = None
-    """MiB that TensorFlow's allocator may have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,14 +68,14 @@ def measure(  # noqa: PLR0913  # the public contract
         limit = int(Size(memory)) >> 20
         if not limit:
             raise InputError(f"the limit must be at least 1 MiB, not {memory!r}", code="SNG004")
-    task = Task(program, example, batch_size, training, steps, dict(dimensions or {}), limit)
+    task = Task(program, example, batch_size, training, steps, dict(dimensions or {}))
     with tempfile.TemporaryDirectory(prefix="snugly-") as folder:
         request, raw = Path(folder) / "request", Path(folder) / "raw.snugly"
         answer, words = Path(folder) / "answer", Path(folder) / "stderr"
         request.write_bytes(pack(task))
         module = "snugly.recording.stepping"
         code = run_python(
-            ["-m", module, str(request), str(raw), str(answer)],
+            ["-m", module, str(request), str(raw), str(answer), str(limit or 0)],
             errors=words,
             quiet=True,
             environment={} if limit is None else {USE_BFC: "1", CPU_LIMIT: str(limit)},

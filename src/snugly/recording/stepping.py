@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Measure what the first argument holds; the record goes to the second."""
-    request, raw, answer = map(Path, sys.argv[1:])
+    """Measure what the first argument holds; the record goes to the second.
+
+    The third takes what went wrong; the last is how many MiB TensorFlow may have, 0 for any number.
+    """
+    request, raw, answer = map(Path, sys.argv[1:4])
+    limit = int(sys.argv[4])
     recorder = Recorder(raw, Plan("full", 1 << 40), {"program": "", "mode": "measure"})
     recorder.start()
     try:
-        name = _run(request.read_bytes(), recorder)
+        name = _run(request.read_bytes(), recorder, limit)
     except SnuglyError as problem:
         answer.write_text(
             json.dumps({"message": problem.message, "code": problem.code, "hint": problem.hint})
@@ -34,19 +38,22 @@ def main() -> int:
     return 0
 
 
-def _run(request: bytes, recorder: Recorder) -> str:
+def _run(request: bytes, recorder: Recorder, limit: int) -> str:
     from snugly.readers.start import load_tensorflow
 
     load_tensorflow()
+    _limit_gpus(limit)
     try:
         task = unpack(request)
     except SnuglyError:
         raise
     except Exception as problem:
+        if limit and _is_shortage(problem):  # not even its weights fit
+            error = failed("the program cannot be made", problem)
+            raise SnuglyError(error.message, code=EXCEEDED) from problem
         raise InputError(
             f"the program did not survive the way into a fresh process: {problem}", code="SNG306"
         ) from problem
-    _limit_gpus(task.limit)
     program, name = _load(task.program)
     step = _step(program, task, recorder)
     try:
@@ -59,7 +66,7 @@ def _run(request: bytes, recorder: Recorder) -> str:
         raise
     except Exception as problem:
         error = failed(f"{name} failed", problem)
-        if task.limit is not None and _is_shortage(problem):
+        if limit and _is_shortage(problem):
             raise SnuglyError(error.message, code=EXCEEDED) from problem
         raise InputError(error.message, code="SNG307") from problem
     return name
@@ -71,11 +78,11 @@ def _is_shortage(problem: Exception) -> bool:
     return isinstance(problem, (MemoryError, tf.errors.ResourceExhaustedError))
 
 
-def _limit_gpus(limit: int | None) -> None:
+def _limit_gpus(limit: int) -> None:
     """Before anything uses them; the CPU's allocator is limited by the environment."""
     import tensorflow as tf
 
-    if limit is None:
+    if not limit:
         return
     for gpu in tf.config.list_physical_devices("GPU"):
         settings = tf.config.LogicalDeviceConfiguration(memory_limit=limit)

@@ -37,14 +37,18 @@ _PROBES: Final = 3
 _FIRST: Final = 16
 """The batch through which the first line goes; the next ones go through the candidate's own."""
 _LINES: Final = 3
-_SURE: Final = 0.02
+_FAR: Final = 2
+"""A second point is so many times as far."""
+_SURE: Final = 0.03
 """Lines whose candidates are so near each other are not drawn again."""
-_MORE: Final = 0.045
-"""How much more is tried after a batch that ran: with three probes, up to 9 % above the first."""
+_HOPE: Final = 1.06
+"""The first that is tried, in terms of the candidate: as a rule a little more runs."""
+_MORE: Final = 0.07
+"""How much more is tried after a batch that ran, while none is known that did not."""
 _MOST: Final = 0.3
 """Where it peaked far below the budget, up to so much more."""
-_LESS: Final = 0.045
-"""How much less is tried after the first that did not run, and twice that after the second."""
+_LESS: Final = 0.05
+"""How much less is tried after a batch that did not run, while none is known that did."""
 _CLOSE: Final = 0.02
 """A batch that ran is taken where at most so many more examples might have run, too."""
 _LARGEST: Final = 1 << 24
@@ -122,21 +126,22 @@ def largest_batch_size(  # noqa: PLR0913  # the public contract
         record = measure(model, *example, batch_size=batch, steps=2, memory=budget.bytes, **options)
         return int(record.peak)
 
-    return _by_probes(peak, _candidate(read, room), room, probes) or _by_prediction(read, room)
+    found = _by_probes(peak, _HOPE * _candidate(read, room), room, probes)
+    return found or _by_prediction(read, room)
 
 
 def _candidate(read: Callable[[int], Reading], room: int) -> float:
     """The batch at which the predicted step in the middle meets the budget."""
-    before, low, batch = 0, 0, _FIRST
+    reading, batch = read(_FIRST), _FIRST
+    peak = first = lives_of(reading).typical()
+    slope = max(1.0, (first - reading.graph.resident_bytes()) / _FIRST)
     for _ in range(_LINES):
-        reading = read(batch)
-        peak = lives_of(reading).typical()
-        low = low or reading.graph.resident_bytes()  # a step of no examples
-        slope = max(1.0, (peak - low) / (batch - before))
-        after = max(1, min(_LARGEST, int(batch + (room - peak) / slope)))
-        if abs(after - batch) <= _SURE * batch:
-            return after
-        before, low, batch = batch, peak, after
+        before, batch = batch, max(1, min(_LARGEST, int(batch + (room - peak) / slope)))
+        if abs(batch - before) <= _SURE * before:
+            break
+        peak = lives_of(read(batch)).typical()
+        # From the first on: between two that are near each other, chance would draw the line.
+        slope = max(1.0, (peak - first) / (batch - _FIRST)) if batch > _FAR * _FIRST else slope
     return batch
 
 
@@ -150,7 +155,7 @@ def _by_probes(peak: Callable[[int], int], candidate: float, room: int, probes: 
                 spare = room / max(1, peak(batch)) - 1
             except MemoryLimitExceeded:
                 known.failed = batch
-                candidate = batch * (1 - (probe + 1) * _LESS)
+                candidate = batch * (1 - _LESS)
             else:
                 known.ran = batch
                 candidate = batch * (1 + max(_MORE, min(_MOST, spare)))
