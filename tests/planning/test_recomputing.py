@@ -1,10 +1,7 @@
-"""What to compute again: plans that hold what they promise, and cost no more than they must."""
-
-import itertools
+"""What to compute again: what a plan comes to, and how a graph becomes a problem."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from tests.planning.recomputing_problems import row
 
 from snugly.graph import Access, Graph, Operation, Resident, Tensor
 from snugly.planning.recomputing import (
@@ -13,68 +10,10 @@ from snugly.planning.recomputing import (
     Problem,
     Value,
     cheapest,
-    least,
     peak_of,
     problem_of,
     seconds_of,
 )
-from snugly.planning.recomputing import chain as chain_module
-
-
-def row(count, size=100, **part):
-    """Parts one after another, each needing what the one before it made, and its own result."""
-    parts = tuple(Part(f"layer{i}", 1.0, **part) for i in range(count))
-    values = tuple(
-        Value(size, i, (i + 1,) if i + 1 < count else (), (i, i + 1) if i + 1 < count else (i,))
-        for i in range(count)
-    )
-    gradients = tuple(Gradient(size, i, i - 1) for i in range(1, count))
-    return Problem(parts, values, gradients)
-
-
-@st.composite
-def problems(draw):
-    count = draw(st.integers(1, 7))
-    size = st.integers(0, 50)
-    parts = tuple(
-        Part(
-            f"p{i}",
-            draw(st.floats(0.1, 5)),
-            draw(size),
-            draw(size),
-            fixed=draw(st.integers(0, 9)) == 0,
-        )
-        for i in range(count)
-    )
-    values = []
-    for maker in range(count):
-        for _ in range(draw(st.integers(0, 2))):
-            later = st.sets(st.integers(maker, count - 1), max_size=3)
-            used = tuple(sorted(draw(later) - {maker}))
-            needed = tuple(sorted(draw(later)))
-            values.append(Value(draw(size), maker, used, needed, draw(st.booleans())))
-    gradients = tuple(
-        Gradient(draw(size), maker, draw(st.integers(-1, maker)), draw(st.booleans()))
-        for maker in range(count)
-    )
-    return Problem(parts, tuple(values), gradients)
-
-
-def every_plan(problem):
-    """All ways to cut the parts into kept ones and segments."""
-    count = len(problem.parts)
-    for marks in itertools.product((0, 1, 2), repeat=count):  # kept, begins a segment, goes on
-        segments, valid = [], True
-        for place, mark in enumerate(marks):
-            if mark == 1:
-                segments.append([place, place + 1])
-            elif mark == 2:
-                valid = valid and place > 0 and marks[place - 1] != 0
-                if valid:
-                    segments[-1][1] = place + 1
-        fixed = any(part.fixed for a, b in segments for part in problem.parts[a:b])
-        if valid and not fixed:
-            yield tuple(map(tuple, segments))
 
 
 def test_without_recomputation_everything_is_kept():
@@ -116,46 +55,6 @@ def test_what_cannot_be_repeated_is_never_recomputed():
 def test_a_problem_that_makes_no_sense_is_refused(value, gradient):
     with pytest.raises(ValueError, match="in their order"):
         Problem((Part("a", 1.0), Part("b", 1.0)), (value,), (gradient,))
-
-
-@settings(max_examples=150, deadline=None)
-@given(problems(), st.integers(0, 400))
-def test_plans_stay_inside_their_budget_and_nothing_cheap_is_overlooked(problem, budget):
-    # GIVEN every plan there is, the cheapest of those inside the budget is known
-    inside = [plan for plan in every_plan(problem) if peak_of(problem, plan) <= budget]
-    # WHEN the planner is asked
-    found = cheapest(problem, budget)
-    # THEN its plan is inside the budget, and one is found wherever there is room to spare
-    if found is not None:
-        assert peak_of(problem, found) <= budget
-        assert found in inside
-    roomy = [plan for plan in every_plan(problem) if 2 * peak_of(problem, plan) <= budget]
-    if roomy:
-        assert found is not None
-        assert seconds_of(problem, found) <= min(seconds_of(problem, p) for p in roomy) + 1e-9
-
-
-@settings(max_examples=60, deadline=None)
-@given(problems())
-def test_the_least_is_a_plan_that_is_inside_it(problem):
-    size, plan = least(problem)
-    assert peak_of(problem, plan) == size <= peak_of(problem, ())
-
-
-def test_a_row_is_cut_about_as_well_as_can_be():
-    problem = row(16)
-    inside = [p for p in (every_plan(row(8))) if peak_of(row(8), p) <= 600]
-    best = min(seconds_of(row(8), plan) for plan in inside)
-    assert seconds_of(row(8), cheapest(row(8), 600)) == best
-    assert least(problem)[0] <= 900
-
-
-def test_long_rows_are_looked_at_where_least_crosses(monkeypatch):
-    monkeypatch.setattr(chain_module, "MOST_PLACES", 8)
-    problem = row(40)
-    plan = cheapest(problem, 2200)
-    assert plan is not None
-    assert peak_of(problem, plan) <= 2200
 
 
 def test_a_graph_becomes_parts_values_and_gradients():
@@ -245,9 +144,28 @@ def test_a_gradient_waits_for_the_others_where_their_norm_is_taken():
     assert set(gradients) == {Gradient(10, 1, 0), Gradient(10, 0, 0)}
 
 
-def test_a_plan_over_its_budget_is_not_given_out():
-    assert chain_module._relaxed(row(4), (), 10) is None
+def test_what_both_ways_compute_is_of_the_way_forward_whatever_it_is_called():
+    # GIVEN a result of both ways under the later name, as Grappler leaves it, and a gradient of the
+    # user's own in the scope of its layer
+    operations = [
+        Operation("part0/a", "Op", (9,), (0,), seconds=1.0),
+        Operation("gradient_tape/part0/merged", "Op", (0,), (1,), seconds=1.0),
+        Operation("part0/b", "Op", (1,), (2,), seconds=1.0),
+        Operation("part1/c", "Op", (2,), (3,), seconds=1.0),
+        Operation("loss", "Op", (3,), (4,)),
+        Operation("gradient_tape/loss", "Op", (4,), (5,)),
+        Operation("part1/own", "Op", (5, 2), (6,), seconds=8.0),
+        Operation("gradient_tape/part0/g", "Op", (6, 1), (7,)),
+    ]
+    graph = Graph(operations, [Tensor(10)] * 10, inputs=[9])
 
+    def part(name):
+        return next((i for i in (0, 1) if f"part{i}/" in name), None)
 
-def test_segments_that_are_not_needed_are_put_back():
-    assert chain_module._relaxed(row(4), ((0, 2), (2, 4)), 1000) == ()
+    # WHEN it is read as parts
+    problem = problem_of(graph, ["a", "b"], part)
+
+    # THEN the first is kept for the way back, and the second is no part of the way forward
+    assert [p.seconds for p in problem.parts] == [3.0, 1.0]
+    assert Value(10, 0, (), (0,)) in problem.values
+    assert Gradient(10, 1, 0) in problem.gradients

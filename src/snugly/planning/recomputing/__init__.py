@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from snugly.planning.recomputing.chain import cheapest, least
 from snugly.planning.recomputing.check import peak_of, require_sound, seconds_of
 from snugly.planning.recomputing.extract import problem_of
 from snugly.planning.recomputing.problem import Gradient, Part, Problem, Segments, Value
+from snugly.planning.recomputing.search import cheapest, least
 
 __all__ = [
     "Gradient",

@@ -1,14 +1,16 @@
-"""The cheapest segments that fit, by going through the parts once.
+"""Good segments for any length of row, by going through the parts once.
 
 Cutting a row of parts into segments is a shortest path: a node is a place in the row together with
 the bytes that are stored up to there, an edge is a part that is kept or a segment that is computed
 again, and its length is the time that this costs. An edge may be taken only where its own peak, on
-top of what is stored before it, stays inside the budget. Stored bytes are counted in steps of a
-small share of the budget, rounded up, so that plans are sound and almost the best of their kind.
+top of what is stored before it, stays inside the budget.
 
-What is stored is added up part by part: of what a part makes, all that somebody takes later counts,
-though in truth some of it is let go. The caller's check knows better, and `cheapest` uses it to put
-back segments that were not needed.
+The path is the shortest there is, but its sums are not quite those of the step. They are added up
+part by part: of what a part makes, all that somebody takes later counts, though some of it is let
+go in between, and of a part that is kept whatever its gradient or a later segment takes, whichever
+is more. And stored bytes are counted in steps of a share of the budget. To the nearest, which comes
+out even over a long row, a path may be over its budget; rounded up it never is by that, and leaves
+some of it unused. `search` asks for both, and looks at what each path comes to.
 """
 
 from __future__ import annotations
@@ -17,8 +19,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-
-from snugly.planning.recomputing.check import peak_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,6 @@ STEPS: Final = 512
 """In so many steps of the budget stored bytes are counted."""
 MOST_PLACES: Final = 320
 """A longer row is looked at in so many windows: in each, at the place that least crosses."""
-_SEARCHES: Final = 12
-"""Halvings of the range in which the least budget lies."""
 
 
 @dataclass(slots=True)
@@ -60,35 +58,57 @@ class _Row:
         return by_maker[::-1].cumsum()[::-1]
 
 
-def cheapest(problem: Problem, budget: int) -> Segments | None:
-    """The segments that cost the least time within a budget; None where none were found.
+class Chain:
+    """A row of parts, ready to be cut for several budgets."""
 
-    The budget is for all that is above weights, inputs and optimizer.
-    """
-    if peak_of(problem, ()) <= budget:
-        return ()
-    row = _row(problem)
-    places = _places(row)
-    found = _shortest(row, places, budget)
-    return None if found is None else _relaxed(problem, found, budget)
+    def __init__(self, problem: Problem) -> None:
+        self._row = _row(problem)
+        self._places = _places(self._row)
+
+    def shortest(self, budget: int, *, rounded_up: bool = False) -> Segments | None:
+        """The segments that cost the least time as the chain counts; None where none fit."""
+        row, places = self._row, self._places
+        step = max(1, budget // STEPS)
+        width = budget // step + 1
+        cost = np.full((len(places), width), np.inf)
+        came = np.zeros((len(places), width, 3), np.int32)  # from place, from level, computed again
+        cost[0, 0] = 0.0
+        for end in range(1, len(places)):
+            for edge in _edges(row, places, end):
+                # So many levels of what is stored before leave room for it.
+                room = (budget - edge.peak) // step + 1
+                shift = -(-edge.stored // step) if rounded_up else round(edge.stored / step)
+                fits = min(room, width - shift)
+                if fits <= 0:
+                    if edge.again and room <= 0:
+                        break  # the peak of a longer segment is no less
+                    continue
+                offered = cost[edge.begin, :fits] + edge.seconds
+                target = cost[end, shift : shift + fits]
+                better = np.flatnonzero(offered < target)
+                target[better] = offered[better]
+                steps = came[end, shift : shift + fits]
+                steps[better, 0], steps[better, 1], steps[better, 2] = (
+                    edge.begin,
+                    better,
+                    edge.again,
+                )
+        return _walked(cost, came, places)
 
 
-def least(problem: Problem) -> tuple[int, Segments]:
-    """The least budget that some plan stays inside of, to within a thousandth or so."""
-    row = _row(problem)
-    places = _places(row)
-    plans: list[Segments] = [()]
-    low, high = 0, peak_of(problem, ())
-    for _ in range(_SEARCHES):
-        middle = (low + high) // 2
-        found = _shortest(row, places, middle)
-        if found is None:
-            low = middle
-        else:
-            plans.append(found)
-            high = min(middle, peak_of(problem, found))
-    best = min(plans, key=lambda plan: peak_of(problem, plan))
-    return peak_of(problem, best), best
+def _walked(cost: np.ndarray, came: np.ndarray, places: list[int]) -> Segments | None:
+    """The segments on the way to the cheapest end."""
+    level = int(np.argmin(cost[-1]))
+    if not np.isfinite(cost[-1, level]):
+        return None
+    segments: list[tuple[int, int]] = []
+    end = len(places) - 1
+    while end:
+        begin, before, recomputed = (int(number) for number in came[end, level])
+        if recomputed:
+            segments.append((places[begin], places[end]))
+        end, level = begin, before
+    return tuple(reversed(segments))
 
 
 def _row(problem: Problem) -> _Row:
@@ -162,49 +182,3 @@ def _edges(row: _Row, places: list[int], end: int) -> Iterator[_Edge]:
         peak = max(highest, rebuilt + int(row.waiting[after])) - int(row.kept[first])
         seconds = float(row.seconds[after] - row.seconds[first])
         yield _Edge(begin, peak, int(stored[first]), seconds, again=True)
-
-
-def _shortest(row: _Row, places: list[int], budget: int) -> Segments | None:
-    step = max(1, budget // STEPS)
-    width = budget // step + 1
-    cost = np.full((len(places), width), np.inf)
-    came = np.zeros((len(places), width, 3), np.int32)  # from place, from level, computed again
-    cost[0, 0] = 0.0
-    for end in range(1, len(places)):
-        for edge in _edges(row, places, end):
-            # So many levels of what is stored before leave room for it.
-            room = (budget - edge.peak) // step + 1
-            shift = -(-edge.stored // step)
-            fits = min(room, width - shift)
-            if fits <= 0:
-                continue
-            offered = cost[edge.begin, :fits] + edge.seconds
-            target = cost[end, shift : shift + fits]
-            better = np.nonzero(offered < target)[0]
-            target[better] = offered[better]
-            came[end, shift + better] = np.stack(
-                [np.full_like(better, edge.begin), better, np.full_like(better, edge.again)], axis=1
-            )
-    level = int(np.argmin(cost[-1]))
-    if not np.isfinite(cost[-1, level]):
-        return None
-    segments: list[tuple[int, int]] = []
-    end = len(places) - 1
-    while end:
-        begin, before, recomputed = (int(number) for number in came[end, level])
-        if recomputed:
-            segments.append((places[begin], places[end]))
-        end, level = begin, before
-    return tuple(reversed(segments))
-
-
-def _relaxed(problem: Problem, segments: Segments, budget: int) -> Segments | None:
-    """Keep what need not be computed again after all, dearest first."""
-    if peak_of(problem, segments) > budget:
-        return None
-    seconds = [part.seconds for part in problem.parts]
-    for segment in sorted(segments, key=lambda span: -sum(seconds[span[0] : span[1]])):
-        fewer = tuple(one for one in segments if one != segment)
-        if peak_of(problem, fewer) <= budget:
-            segments = fewer
-    return segments
