@@ -260,3 +260,47 @@ from tensorflow.python import pywrap_tfe
 assert "snugly" not in repr(pywrap_tfe.TFE_Py_FastPathExecute)
 print("well")
 """)
+
+
+@pytest.mark.tensorflow
+def test_a_function_that_was_small_is_refused_when_its_input_grows():
+    # TensorFlow 2.21's fused product of oneDNN crashes there; by then it is used again.
+    well("""\
+import tensorflow as tf
+from snugly.guarding.own_memory import OwnMemory
+weights, bias = tf.Variable(tf.ones((4, 16))), tf.Variable(tf.ones(16))
+product = tf.function(
+    lambda x: tf.nn.relu(tf.nn.bias_add(x @ weights, bias)),
+    input_signature=[tf.TensorSpec((None, 4))])
+small, large = tf.ones((8, 4)), tf.ones((8_000_000, 4))
+try:
+    with snugly.guard(OwnMemory().look().held + (300 << 20)):
+        for _ in range(1000): product(small)
+        product(large)
+except snugly.MemoryLimitExceeded:
+    assert float(product(small)[0, 0]) == 5
+    print("well")
+""")
+
+
+@pytest.mark.tensorflow
+def test_an_input_pipeline_does_not_go_on_filling_when_its_guard_has_ended():
+    # GIVEN a shuffle buffer that is filled by a thread of TensorFlow's own
+    well("""\
+import tensorflow as tf
+from snugly.guarding.own_memory import OwnMemory
+data = tf.data.Dataset.range(10**9).map(lambda i: tf.random.uniform((3000,)))
+before = OwnMemory().look().held
+# WHEN it is refused, and the error is kept as a notebook does
+kept = None
+try:
+    with snugly.guard(before + (400 << 20)):
+        next(iter(data.shuffle(10**6)))
+except snugly.MemoryLimitExceeded as problem:
+    kept = problem
+assert kept is not None
+# THEN what it had filled is given back
+time.sleep(1)
+assert OwnMemory().look().held - before < 100 << 20, OwnMemory().look()
+print("well")
+""")

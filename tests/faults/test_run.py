@@ -329,6 +329,9 @@ def test_a_missing_interpreter_is_told(tmp_path):
         ["--grace", "-1", "--", "true"],
         ["--report", "/no/such/folder/run.json", "--", "true"],
         ["--mermory", "4GiB", "--", "true"],
+        ["--gpu-memory", "4 bananas", "--", "true"],
+        ["--gpu-memory", "10", "--", "true"],
+        ["--group", "maybe", "--", "true"],
         ["--", ""],
     ],
 )
@@ -344,6 +347,18 @@ def test_a_limit_above_what_is_there_is_warned_of_with_the_number():
     assert done.returncode == 0
     assert "warning[SNG604]: --memory 900 TiB is more than" in done.stderr
     assert "(measured)" in done.stderr
+
+
+def test_the_report_names_the_limits_that_held(tmp_path):
+    # GIVEN no control group of its own THEN the others are named, the gentlest first
+    for options, limits in (
+        ((), ["TensorFlow's allocators", "RLIMIT_DATA", "the guard"]),
+        (("--no-refuse",), ["TensorFlow's allocators", "the guard"]),
+    ):
+        report = tmp_path / "run.json"
+        done = run("true", options=("--group", "never", "--report", str(report), *options))
+        assert done.returncode == 0
+        assert json.loads(report.read_text())["held_by"] == limits
 
 
 def test_what_follows_the_dashes_belongs_to_the_command():

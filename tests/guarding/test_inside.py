@@ -3,11 +3,12 @@
 import subprocess
 import sys
 import traceback
+import weakref
 
 import pytest
 
 from snugly.errors import MemoryLimitExceeded
-from snugly.guarding.conversion import at_users_line, converted, is_refusal
+from snugly.guarding.conversion import at_users_line, converted, is_refusal, let_go
 from snugly.guarding.enclosure import ENCLOSURE
 from snugly.guarding.own_memory import OwnMemory, is_shared_file
 
@@ -125,3 +126,44 @@ def test_operator_new_is_helped_up_to_a_cap_and_nobody_else():
         assert sys.platform != "linux" or "x86_64" not in done.args  # nothing to test elsewhere
         return
     assert done.stdout.split() == ["helped", "refused"], done.stderr
+
+
+def test_what_a_librarys_functions_held_is_let_go_and_what_the_users_did_is_kept():
+    # GIVEN a library's function that holds something, asks for too much, and tells in its own words
+    class Held:
+        pass
+
+    code = "def ask(held):\n    inner(held)\ndef inner(held):\n    raise MemoryError\n"
+    library = {}
+    exec(compile(code, "/usr/lib/python3/site-packages/library.py", "exec"), library)  # noqa: S102
+
+    def work():
+        mine = Held()
+        seen.append(weakref.ref(mine))
+        theirs = Held()
+        seen.append(weakref.ref(theirs))
+        held, theirs = theirs, None
+        try:
+            library["ask"](held)
+        except MemoryError as problem:
+            held = None
+            raise ValueError("refused") from problem
+
+    seen = []
+    kept = None
+    try:
+        work()
+    except ValueError as problem:
+        kept = problem
+    assert [one() is None for one in seen] == [False, False]
+
+    # WHEN it is let go
+    assert kept is not None
+    let_go(kept, kept.__traceback__)
+
+    # THEN the error is whole, and holds what is the user's
+    assert [one() is None for one in seen] == [False, True]
+    told = "".join(traceback.format_exception(kept))
+    assert "library.py" in told
+    assert "in work" in told
+    let_go(None, None)

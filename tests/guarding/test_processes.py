@@ -87,7 +87,11 @@ def test_a_limit_set_from_outside_refuses_inside():
 
 def test_what_the_user_has_set_stays():
     added = guarded_environment(3 * MIB, {"TF_MKL_ALLOC_MAX_BYTES": "7"})
-    assert added == {"PYTHONFAULTHANDLER": "1", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "3"}
+    assert added == {
+        "PYTHONFAULTHANDLER": "1",
+        "TF_CPU_BFC_MEM_LIMIT_IN_MB": "3",
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+    }
 
 
 def test_the_tail_is_bounded_and_everything_is_handed_on(tmp_path):

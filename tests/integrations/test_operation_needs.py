@@ -38,6 +38,8 @@ image, kernel = numpy.zeros((2, 8, 6, 3), "f"), numpy.zeros((3, 3, 3, 5), "f")
         (CRASHING["Conv2DBackpropInput"]([[2, 8, 6, 3], kernel, image]), image.nbytes),
         (CRASHING["MaxPool"]([image]), image.nbytes * 3),
         (UNCHECKED["ShuffleDatasetV3"]([None, 1000]), 24_000),
+        (UNCHECKED["Unique"]([numpy.zeros(100, "i4"), "out_idx", 3]), 6400),
+        (UNCHECKED["LookupTableInsertV2"]([None, numpy.zeros(9, "i4"), numpy.zeros(9, "i8")]), 864),
         (UNCHECKED["ShuffleDatasetV3"]([None, -1]), None),
     ],
 )
@@ -56,3 +58,20 @@ def test_a_function_runs_with_onednn_once_its_needs_are_known_and_twice_as_much_
     assert use.is_known()
     assert use.fits(300 << 20)
     assert not use.fits(264 << 20)
+
+
+def test_where_elements_may_grow_much_more_must_be_left():
+    use = FunctionUse(risky=True)
+    for seconds in (1.0, 0.6, 0.6):
+        use.note_careful(seconds, 100 << 20)
+    assert use.fits(300 << 20)
+    use.unsure = True
+    assert not use.fits(1600 << 20)
+    assert use.fits(1700 << 20)
+
+
+def test_the_size_of_inputs_that_differ_is_counted():
+    use = FunctionUse(risky=True, open_inputs=(1,))
+    small, large = numpy.zeros((8, 4), "f"), numpy.zeros((80, 4), "f")
+    use.note_careful(1.0, 0, use.size([large, small]))
+    assert (use.largest, use.size([small, large])) == (128, 1280)

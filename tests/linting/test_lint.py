@@ -105,6 +105,15 @@ def test_a_notebook_is_told_by_cell_and_line(tmp_path):
     assert (finding.message or "").startswith("cell 3: ")
 
 
+def test_a_line_that_a_message_names_is_told_by_its_cell_too(tmp_path):
+    text = notebook(
+        ["import keras\n", "def build():\n", "    return keras.Sequential()\n"],
+        ["for _ in range(99):\n", "    model = build()\n"],
+    )
+    [finding] = snugly.lint(write(tmp_path / "n.ipynb", text))
+    assert (finding.line, "(in build(), cell 1, line 3)" in (finding.message or "")) == (2, True)
+
+
 def test_a_broken_cell_is_told_and_the_others_are_looked_at(tmp_path):
     text = notebook(["def f(:\n"], [HUGE])
     outcome = lint_files([write(tmp_path / "n.ipynb", text)])

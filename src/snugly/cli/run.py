@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -33,6 +34,7 @@ examples:
   snugly run --memory 14GiB -- python train.py
   snugly run --memory 4GiB --report run.json -- python -m package.train --epochs 1
   snugly run --memory 2GiB --grace 30 -- ./serve     30 s to save before it is killed
+  snugly run --gpu-memory 8GiB -- python train.py    TensorFlow takes 8 GiB of each GPU at most
 """
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
@@ -51,6 +53,16 @@ def add_arguments(parser: CommandParser) -> None:
         dest="refuse",
         action="store_false",
         help="set no RLIMIT_DATA: only watch, and stop",
+    )
+    parser.add_argument(
+        "--group",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="a control group of its own as well: where it disturbs nobody (auto), also in version"
+        " 1 (always), or not",
+    )
+    parser.add_argument(
+        "--gpu-memory", metavar="SIZE", help="the most TensorFlow may take of each GPU"
     )
     parser.add_argument("--report", metavar="FILE", help="write what was seen as JSON")
     parser.add_argument(
@@ -72,7 +84,13 @@ def run(arguments: argparse.Namespace) -> int:
     limit = choose_limit(stated, _offer())
     if limit.warning is not None:
         print(f"warning[SNG604]: {limit.warning}", file=sys.stderr, flush=True)
-    settings = Settings(limit=limit, grace=arguments.grace, refuse=arguments.refuse)
+    settings = Settings(
+        limit=limit,
+        grace=arguments.grace,
+        refuse=arguments.refuse,
+        group=arguments.group,
+        environment=_gpu_environment(arguments.gpu_memory),
+    )
     try:
         outcome = supervise(command, settings)
     except OSError as problem:
@@ -97,6 +115,18 @@ def _command(words: list[str]) -> list[str]:
             f"{command[0]} is no option of `snugly run`", hint="put -- before the command to run"
         )
     return command
+
+
+def _gpu_environment(memory: str | None) -> tuple[tuple[str, str], ...]:
+    """What makes TensorFlow of the command set the limit of its GPUs when it is imported."""
+    if memory is None:
+        return ()
+    from snugly.integrations.gpu_limit import hooked_environment
+
+    try:
+        return tuple(hooked_environment(Size(memory), os.environ).items())
+    except ValueError as problem:
+        raise UsageError(str(problem), hint="for example --gpu-memory 8GiB") from problem
 
 
 def _offer() -> Offer:
@@ -135,8 +165,6 @@ def _cannot_start(name: str, problem: OSError) -> int:
 
 def _neighbours() -> list[str]:
     """Names of commands that could have been meant."""
-    import os
-
     names: set[str] = set()
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Final
 
 from snugly.errors import MemoryLimitExceeded, SnuglyError
@@ -60,3 +60,31 @@ def at_users_line(traceback: TracebackType | None) -> TracebackType | None:
     for step in reversed(steps[-_DEEPEST:]):
         end = TracebackType(end, step.tb_frame, step.tb_lasti, step.tb_lineno)
     return end
+
+
+def let_go(error: BaseException | None, traceback: TracebackType | None) -> None:
+    """Forget what functions of libraries held when memory was refused them.
+
+    An error keeps the frames it came through, and a notebook keeps its last error: with them an
+    input pipeline would live on and go on filling. What the user's own functions held stays.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        for first in (traceback, error.__traceback__):
+            step = first
+            while step is not None:
+                _clear(step.tb_frame)
+                step = step.tb_next
+        error, traceback = error.__cause__ or error.__context__, None
+
+
+def _clear(frame: FrameType | None) -> None:
+    """A frame and those that called it, up to one that still runs."""
+    while frame is not None:
+        if not is_users(frame.f_code.co_filename):
+            try:
+                frame.clear()
+            except RuntimeError:
+                return
+        frame = frame.f_back

@@ -19,6 +19,7 @@ from snugly.guarding.async_raise import forget_raise
 from snugly.guarding.limits import SUPERVISED
 from snugly.guarding.new_handler import NewHandler
 from snugly.guarding.own_memory import OwnLook, OwnMemory
+from snugly.guarding.thread_stacks import keep_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +68,8 @@ class Enclosure:
     """How to stop native calls that are under way, by a number of their own."""
     releasers: list[Callable[[], object]] = field(default_factory=list)
     """What gives memory back that libraries keep idle."""
+    savers: dict[int, Callable[[], None]] = field(default_factory=dict)
+    """What is to be saved when a guard has stopped the work, by a number of their own."""
     followers: list[Callable[[OwnLook], None]] = field(default_factory=list)
     """Allocators with limits of their own: told of every look."""
     _lifted: int = 0
@@ -121,6 +124,7 @@ class Enclosure:
 
         with self.lock:
             if not self.blocks:
+                keep_stacks()
                 self._memory = OwnMemory()
                 soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
                 # A supervisor's limit moves: what it was is of no use, it sets it anew.
@@ -202,6 +206,13 @@ class Enclosure:
         while len(self._untouched) > 1 and now - self._untouched[1][0] > _WAIT:
             self._untouched.pop(0)
         return min(size for _, size in self._untouched)
+
+    def save(self) -> None:
+        """Save what was under way; once, for it is not under way any more."""
+        savers = list(self.savers.values())
+        self.savers.clear()
+        for write in savers:
+            write()
 
     def interrupt(self) -> None:
         """Stop native calls that can be stopped."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING, Final
@@ -26,12 +28,14 @@ def guarded_environment(cap: int, environment: Mapping[str, str]) -> dict[str, s
 
     `TF_MKL_ALLOC_MAX_BYTES` bounds the default one, `TF_CPU_BFC_MEM_LIMIT_IN_MB` the one that
     `TF_CPU_ALLOCATOR_USE_BFC=1` chooses (TensorFlow 2.21). `PYTHONFAULTHANDLER` makes Python name
-    the line in which native code crashed. Other programs ignore all three.
+    the line in which native code crashed, and `TF_FORCE_GPU_ALLOW_GROWTH` lets TensorFlow take of a
+    GPU what it needs instead of all of it. Other programs ignore them.
     """
     caps = {
         "PYTHONFAULTHANDLER": "1",
         "TF_MKL_ALLOC_MAX_BYTES": str(cap),
         "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(max(cap // _MIB, 1)),
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
     }
     return {name: value for name, value in caps.items() if name not in environment}
 
@@ -41,12 +45,17 @@ def adopt_orphans() -> bool:
     return _prctl(_SET_CHILD_SUBREAPER, 1)
 
 
-def prepare_child(limit: int | None, mask: Iterable[int]) -> Callable[[], None]:
-    """What the child does between fork and exec: its limit, its signals, its end with ours."""
+def prepare_child(
+    limit: int | None, mask: Iterable[int], entrance: int | None = None
+) -> Callable[[], None]:
+    """What the child does between fork and exec: its group, limit, signals, its end with ours."""
     library = _c_library()
     signals = set(mask)
 
     def prepare() -> None:
+        if entrance is not None:
+            with contextlib.suppress(OSError):  # then the other limits hold, and the parent sees it
+                os.write(entrance, b"0")  # whoever writes it moves
         if limit is not None:
             set_data_limit(0, limit)
         if library is not None:

@@ -6,11 +6,12 @@ ran is strong evidence, not proof.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from typing import Final
 
-# Version 1 has the counter in memory.oom_control since Linux 4.13.
-_FILES = {1: "memory.oom_control", 2: "memory.events"}
+from snugly.guarding.own_group import counted_kills, own_folders
+
+_FILES: Final = {1: "memory.oom_control", 2: "memory.events"}
 
 
 def oom_kills(root: Path = Path("/")) -> int | None:
@@ -19,35 +20,8 @@ def oom_kills(root: Path = Path("/")) -> int | None:
     Args:
         root: Where `proc` and `sys` are mounted; tests give a folder of their own.
     """
-    for version, folder in _folders(root):
-        # The files that are mounted may be those of another group than ours.
-        if str(os.getpid()) not in _lines(folder / "cgroup.procs"):
-            continue
-        for line in _lines(folder / _FILES[version]):
-            name, _, value = line.partition(" ")
-            if name == "oom_kill" and value.strip().isdecimal():
-                return int(value)
+    for version, folder in own_folders(root):
+        kills = counted_kills(folder / _FILES[version])
+        if kills is not None:
+            return kills
     return None
-
-
-def _folders(root: Path) -> list[tuple[int, Path]]:
-    mount = root / "sys/fs/cgroup"
-    found: list[tuple[int, Path]] = []
-    for line in _lines(root / "proc/self/cgroup"):
-        hierarchy, _, rest = line.partition(":")
-        controllers, _, group = rest.partition(":")
-        own = PurePosixPath(group.lstrip("/"))
-        # In a container the own group is the mounted root, whatever /proc calls it.
-        places = [PurePosixPath()] if ".." in own.parts else [own, PurePosixPath()]
-        if hierarchy == "0" and not controllers:
-            found += [(2, mount / place) for place in places]
-        elif "memory" in controllers.split(","):
-            found += [(1, mount / "memory" / place) for place in places]
-    return found
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []

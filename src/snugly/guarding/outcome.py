@@ -48,6 +48,9 @@ class Outcome:
     oom_kills: int | None = None
     """How often the OOM killer struck in our control group meanwhile; None where unknown."""
 
+    held_by: tuple[str, ...] = ()
+    """Which limits held the command, the gentlest first."""
+
     @property
     def exit_code(self) -> int:
         """What `snugly run` ends with."""
@@ -79,6 +82,7 @@ class Outcome:
             "seconds": round(self.seconds, 3),
             "looks": self.looks,
             "refusing": self.refusing,
+            "held_by": list(self.held_by),
             "oom_kills": self.oom_kills,
             "signals_passed_on": list(self.passed_on),
             "outliving": [{"pid": pid, "name": name} for pid, name in self.outliving],

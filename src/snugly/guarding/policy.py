@@ -44,6 +44,8 @@ BESIDE_A_CORE: Final = 16 * MIB
 BESIDE_PART: Final = 8
 """What tensors leave to the scratch memory of TensorFlow's kernels; of a small limit an eighth."""
 
+GROUP_PART: Final = 32
+
 FREED_AT_LEAST: Final = 16 * MIB
 FREED_AT_MOST: Final = 256 * MIB
 PRESSURE_PART: Final = 20  # pressure begins a twentieth below the limit, within these two
@@ -162,6 +164,14 @@ def stage(limit: int, held: int) -> Stage:
     if held > limit + STOP_ABOVE:
         return "over"
     return "pressure" if held > pressure_at(limit) else "calm"
+
+
+def group_limit(limit: int) -> int:
+    """What a control group of the command's own allows.
+
+    More than the guard itself: the kernel kills there, and counts page tables and files as well.
+    """
+    return limit + REFUSE_ABOVE + limit // GROUP_PART
 
 
 def tensorflow_cap(limit: int) -> int:

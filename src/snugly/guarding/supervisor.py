@@ -28,14 +28,18 @@ from snugly.guarding.limits import (
 )
 from snugly.guarding.oom import oom_kills
 from snugly.guarding.outcome import Outcome
+from snugly.guarding.own_group import make_group
 from snugly.guarding.processes import ProcessTree, catches, is_alive, name_of
 from snugly.guarding.refusal import asked_for, says_refused
+from snugly.guarding.scope import TOLD, scoped
 from snugly.guarding.tail import ErrorTail
 from snugly.guarding.terminal import open_channel
 from snugly.units import Size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from snugly.guarding.own_group import Choice
 
 PASSED_ON: Final = (
     signal.SIGINT,
@@ -64,6 +68,10 @@ class Settings:
     """Seconds between SIGTERM and SIGKILL."""
     refuse: bool = True
     """Set RLIMIT_DATA, so that the kernel refuses instead of the guard killing."""
+    group: Choice = "never"
+    """Whether the command gets a control group of its own, as a net below the guard."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """Further variables for the command."""
 
 
 def supervise(command: Sequence[str], settings: Settings) -> Outcome:
@@ -120,21 +128,61 @@ class _Run:
         first = policy.data_limit(0, 0, self.limit) if settings.refuse else None
         cap = policy.tensorflow_cap(self.limit)
         marked = {SUPERVISED: "1"} if settings.refuse else {}
+        environment = {**os.environ, **guarded_environment(cap, os.environ), **marked}
+        environment.update(settings.environment)
+        self.group = make_group(policy.group_limit(self.limit), settings.group)
+        entrance = None if self.group is None else self.group.entrance()
+        words = self._in_scope(environment) if self.group is None else None
+        self.in_scope = words is not None
         self.began = time.monotonic()
         try:
             self.child = subprocess.Popen(  # noqa: S603 - what the user asked for
-                command,
+                words or command,
                 stderr=channel.written,
-                env={**os.environ, **guarded_environment(cap, os.environ), **marked},
-                preexec_fn=prepare_child(first, mask),  # noqa: PLW1509 - no thread runs yet
+                env=environment,
+                preexec_fn=prepare_child(first, mask, entrance),  # noqa: PLW1509 - no thread runs yet
             )
         except BaseException:
             os.close(channel.read)
+            if self.group is not None:
+                self.group.close()
             raise
         finally:
             os.close(channel.written)
+            if entrance is not None:
+                os.close(entrance)
+        if self.group is not None and not self.group.holds(self.child.pid):
+            self.group.close()
+            self.group = None
         self.watched = {*PASSED_ON, signal.SIGCHLD}
         self.tail = ErrorTail(channel.read, 2)
+
+    def _in_scope(self, environment: dict[str, str]) -> list[str] | None:
+        if self.settings.group == "never":
+            return None
+        return scoped(self.command, policy.group_limit(self.limit), environment)
+
+    def _held_by(self) -> tuple[str, ...]:
+        """Which limits hold, the gentlest first."""
+        found = ["TensorFlow's allocators"]
+        if self.settings.refuse and sys.platform == "linux":
+            found.append("RLIMIT_DATA")
+        found.append("the guard")
+        if self.group is not None:
+            found.append(self.group.told)
+        elif self.in_scope:
+            found.append(TOLD)
+        return tuple(found)
+
+    def _kills(self) -> int | None:
+        """OOM kills meanwhile, where the command was; a scope is gone by then."""
+        if self.group is not None:
+            return self.group.oom_kills()
+        if self.in_scope:
+            return None
+        after = oom_kills()
+        known = after is not None and self.kills_before is not None
+        return (after or 0) - (self.kills_before or 0) if known else None
 
     def outcome(self) -> Outcome:
         """Guard until the command has ended, then gather what is known."""
@@ -148,7 +196,11 @@ class _Run:
             self._end_all(signal.SIGKILL)  # what is left of a command that was stopped
         outliving = self._wait_for_the_rest()
         self.tail.finish(STDERR_ENDS if not outliving else 0.1, self._was_told_to_end)
-        return self._gather(seconds, outliving)
+        try:
+            return self._gather(seconds, outliving)
+        finally:
+            if self.group is not None:
+                self.group.close()
 
     def _was_told_to_end(self) -> bool:
         """After the command's end there is nobody left to pass a signal on to but us."""
@@ -271,8 +323,6 @@ class _Run:
         own_code = 128 - returned if returned < 0 else returned
         tail = self.tail.text()
         text = tail.decode("utf-8", "replace")
-        after = oom_kills()
-        known = after is not None and self.kills_before is not None
         return Outcome(
             command=self.command,
             own_code=own_code,
@@ -296,7 +346,8 @@ class _Run:
             refusing=self.settings.refuse and sys.platform == "linux",
             passed_on=tuple(state.passed_on),
             outliving=outliving,
-            oom_kills=(after or 0) - (self.kills_before or 0) if known else None,
+            oom_kills=self._kills(),
+            held_by=self._held_by(),
         )
 
 

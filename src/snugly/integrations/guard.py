@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from snugly.errors import InputError, MemoryLimitExceeded
 from snugly.guarding.async_raise import Raised, tell
-from snugly.guarding.conversion import at_users_line, converted, is_refusal
+from snugly.guarding.conversion import at_users_line, converted, is_refusal, let_go
 from snugly.guarding.enclosure import ENCLOSURE, Block
 from snugly.guarding.policy import pressure_at
 from snugly.guarding.shared_memory import listen
@@ -130,6 +130,7 @@ class guard(ContextDecorator):  # noqa: N801 - the public contract's name, used 
                 raise MemoryLimitExceeded(late.message, hint=late.hint) from None
         if block.raised is not None:
             stop_threads(block, f"the guard's limit of {Size(limit)} was exceeded")
+        _tidy_up(block, problem, traceback)
         if problem is None:
             return False
         if isinstance(problem, Raised):
@@ -207,6 +208,19 @@ def _free() -> None:
 def is_guarded() -> bool:
     """Whether a guard holds in this process."""
     return ENCLOSURE.active
+
+
+def _tidy_up(block: Block, problem: BaseException | None, traceback: TracebackType | None) -> None:
+    """Save what was under way when a guard ended it; keep nothing of what something else ended."""
+    replaced = block.raised is not None and _REPLACED in str(problem)
+    if replaced or isinstance(problem, Raised | MemoryLimitExceeded) or is_refusal(problem):
+        let_go(problem, traceback)
+        ENCLOSURE.save()
+        if not ENCLOSURE.active:
+            gc.collect()
+            give_back()
+    elif not ENCLOSURE.active:
+        ENCLOSURE.savers.clear()
 
 
 def _plain(problem: Raised, traceback: TracebackType | None) -> MemoryLimitExceeded:

@@ -10,6 +10,7 @@ from snugly.devices.process import ResidentPeak, card_bytes
 from snugly.errors import InputError, MemoryLimitExceeded
 from snugly.guarding.enclosure import ENCLOSURE
 from snugly.guarding.policy import pressure_at
+from snugly.integrations.last_step import LastStep
 from snugly.integrations.reading import card_of, chosen_device
 from snugly.integrations.training_state import Resumed, restore_state, save_state
 from snugly.recording.allocator import Peak
@@ -98,6 +99,7 @@ class Limiting:
         self._epoch = 0
         self._bound = Size(0)
         self._saved = False
+        self._last: LastStep | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Called by Keras."""
@@ -106,6 +108,15 @@ class Limiting:
         self._measure = measure_of(self.watch, chosen_device(self.device))
         self._bound = self._chosen_limit()
         self._saved = False
+        if self.save_to is not None and ENCLOSURE.active:
+            self._last = LastStep(self.model, self.save_to, ENCLOSURE.limit)  # pyright: ignore[reportAttributeAccessIssue] - Keras's
+            ENCLOSURE.savers[id(self)] = self._last.write
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Called by Keras where training ends by itself."""
+        del logs
+        ENCLOSURE.savers.pop(id(self), None)
+        self._last = None
 
     def _chosen_limit(self) -> Size:
         """The limit that was stated, or where the guard around the training begins to press."""
@@ -126,10 +137,12 @@ class Limiting:
         if self.save_to is not None and not self._saved:
             self._saved = True
             save_state(self.model, self.save_to, epoch, 0)  # pyright: ignore[reportAttributeAccessIssue] - Keras's
+        self._note(epoch, 0)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Called by Keras."""
         del logs
+        self._note(self._epoch, batch + 1)
         self._look(batch)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -152,7 +165,15 @@ class Limiting:
         return restore_state(model, save_to)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_measure": None, "_model": None}  # those of a run under way
+        return self.__dict__ | {
+            "_measure": None,
+            "_model": None,
+            "_last": None,
+        }  # those of a run under way
+
+    def _note(self, epoch: int, batch: int) -> None:
+        if self._last is not None:
+            self._last.note(epoch, batch)
 
     def _look(self, batch: int | None) -> None:
         measured = self._measure() if self._measure is not None else None

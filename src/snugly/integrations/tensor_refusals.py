@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SMALL: Final = 1 << 20
+THREAD_ROOM: Final = 16 << 20
+"""Two stacks, beside those that are in hand (`keep_stacks`)."""
 _CPU: Final = "CPU:0"
 _LAST: Final = 16_384
 
@@ -67,6 +69,13 @@ def refuse_text(name: str, words: tuple[Any, ...]) -> None:
     need = TEXT_TIMES * sum(bytes_of(word) for word in words if hasattr(word, "shape"))
     if max(need, ALWAYS_LEFT) > ENCLOSURE.room():
         refuse_now(f"{name} works on text and may take {_size(need)} (assumed)")
+
+
+def refuse_threads(name: str) -> None:
+    """An input pipeline starts threads, and TensorFlow aborts where their stacks are refused."""
+    if ENCLOSURE.last_room() > ALWAYS_LEFT or ENCLOSURE.refused_beyond() > THREAD_ROOM:
+        return
+    refuse_now(f"{name} starts threads of an input pipeline")
 
 
 def refuse_now(what: str) -> None:

@@ -20,6 +20,7 @@ from snugly.integrations.onednn import Switch, find_switch
 from snugly.integrations.operation_needs import (
     CRASHING,
     KNOWN,
+    PIPELINES,
     TEXT,
     UNCHECKED,
 )
@@ -30,6 +31,7 @@ from snugly.integrations.tensor_refusals import (
     raise_refused,
     refuse,
     refuse_text,
+    refuse_threads,
     with_scratch,
 )
 from snugly.recording.allocator import device_names
@@ -84,6 +86,8 @@ class TensorFlowGuard:
     _originals: dict[str, Any] = field(default_factory=dict)
     _switch: Switch | None = None
     _tensors: TensorLimit = field(default_factory=TensorLimit)
+    _fed_by_python: bool = False
+    """Python code has given elements to an input pipeline, or results to a graph."""
     _options: dict[bytes, Any] = field(default_factory=dict)
     _handlers: dict[str, Callable[[tuple[Any, ...]], None] | None] = field(default_factory=dict)
 
@@ -183,6 +187,8 @@ class TensorFlowGuard:
             return lambda words: refuse(name, KNOWN[name](words[3:]))
         if name.startswith(TEXT):
             return lambda words: refuse_text(name, words[3:])
+        if name in PIPELINES:
+            return lambda _words: refuse_threads(name)
         return None
 
     def _before_crashing(self, name: str, words: tuple[Any, ...]) -> None:
@@ -197,7 +203,7 @@ class TensorFlowGuard:
 
     # ------------------------------------------------------------------ graphs
 
-    def _make_call(self) -> Callable[..., Any]:
+    def _make_call(self) -> Callable[..., Any]:  # noqa: C901 - one thing after the other
         original, parts = self._originals["call"], self._parts
         assert parts is not None
         cancellation, execute = parts.cancellation, parts.execute
@@ -209,7 +215,10 @@ class TensorFlowGuard:
             if tensors.allocator is None:
                 tensors.search()
             use = self.uses.of(name, context)
-            careful = self._must_be_careful(use)
+            if use.starts_threads:
+                refuse_threads(name.decode())
+            size = use.size(inputs) if use.open_inputs and use.risky else 0
+            careful = self._must_be_careful(use, size)
             lifted = use.risky and (careful or self.careful)
             manager = cancellation.CancellationManager()
             interrupters[id(manager)] = manager.start_cancel
@@ -239,16 +248,18 @@ class TensorFlowGuard:
                 if careful and self._switch is not None and not self.careful:
                     self._switch.on()
             if careful:
-                use.note_careful(time.perf_counter() - began, tensors.needed(before))
+                use.note_careful(time.perf_counter() - began, tensors.needed(before), size)
             return given or None
 
         return call_function
 
-    def _must_be_careful(self, use: FunctionUse) -> bool:
+    def _must_be_careful(self, use: FunctionUse, size: int) -> bool:
         if not use.risky or self._switch is None or self.careful:
             return False
-        if not use.is_known():
+        if not use.is_known() or size > use.largest:
             return True
+        if self._fed_by_python and use.open_batches:
+            use.unsure = True  # a generator may give anything next
         use.fast_runs += 1
         if use.fast_runs % LOOK_EVERY == 0:
             use.need = max(use.need, self._tensors.needed(bytes_in_use()))
@@ -329,6 +340,7 @@ class TensorFlowGuard:
         array = parts.array
 
         def convert(value: Any, dtype: Any = None) -> Any:
+            self._fed_by_python = True
             result = original(value, dtype)
             is_plain = type(result) is array and result.dtype.kind in _PLAIN
             return self._aligned(result) if is_plain and self._is_scarce(result) else result

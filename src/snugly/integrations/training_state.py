@@ -37,8 +37,16 @@ def state_path(save_to: str | os.PathLike[str]) -> Path:
 
 def save_state(model: Any, save_to: str | os.PathLike[str], epoch: int, batch: int) -> Path:
     """Write the state of a training after its last finished batch."""
+    arrays = {name: numpy.asarray(variable) for name, variable in trained_variables(model)}
+    return write_state(arrays, save_to, epoch, batch)
+
+
+def write_state(
+    arrays: dict[str, numpy.ndarray], save_to: str | os.PathLike[str], epoch: int, batch: int
+) -> Path:
+    """Write what `trained_variables` held, and how far the training had come."""
     path = state_path(save_to)
-    arrays = {name: numpy.asarray(variable) for name, variable in _variables(model)}
+    arrays = dict(arrays)
     arrays[_POSITION] = numpy.array([epoch, batch], "int64")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -66,7 +74,7 @@ def restore_state(model: Any, save_to: str | os.PathLike[str]) -> Resumed:
             f"cannot read a training from {path}: {problem}",
             hint="it is written by StopOnMemoryLimit(save_to=…)",
         ) from problem
-    variables = dict(_variables(model))
+    variables = dict(trained_variables(model))
     position = arrays.pop(_POSITION, numpy.zeros(0))
     fits = arrays.keys() == variables.keys() and all(
         tuple(variables[name].shape) == array.shape for name, array in arrays.items()
@@ -81,7 +89,7 @@ def restore_state(model: Any, save_to: str | os.PathLike[str]) -> Resumed:
     return Resumed(int(position[0]), int(position[1]))
 
 
-def _variables(model: Any) -> list[tuple[str, Any]]:
+def trained_variables(model: Any) -> list[tuple[str, Any]]:
     """All that a step changes: weights, seeds of random layers, the optimizer's slots and count."""
     if getattr(model, "optimizer", None) is None or not model.built:
         raise InputError(

@@ -7,11 +7,13 @@ then remembers (`if self.model is None`, `functools.cache`) is not followed.
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from snugly.linting.loops import Loop, nodes_of_loop, repeated
-from snugly.linting.scopes import FUNCTIONS
+from snugly.linting.folding import argument
+from snugly.linting.loops import Loop, nodes_of_loop, repeated, trip_count
+from snugly.linting.scopes import FUNCTIONS, parameters_of
 from snugly.linting.vocabulary import CLEARING
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from snugly.linting.scopes import FunctionNode
 
 _LEVELS: Final = 2
+_MANY: Final = 20
+_MAKING: Final = re.compile(r"(?i)_*(load|build|make|create|get|new|init|clone|define|construct)")
 _CACHES: Final = frozenset({"cache", "lru_cache", "cached_property", "memoize", "cached"})
 
 
@@ -53,8 +57,72 @@ def sites(program: Program, matches: Callable[[ast.Call], bool]) -> Iterator[Sit
         if call in found:
             continue
         function = program.callee(call) or given_function(program, call)
-        if function is not None and function in doers:
-            yield Site(call, doers[function], function)
+        if function is not None and function in doers:  # noqa: SIM102 - two questions, one after the other
+            if not _is_switched_off(program, call, function, doers[function]):
+                yield Site(call, doers[function], function)
+
+
+def _is_switched_off(
+    program: Program, call: ast.Call, function: FunctionNode, origin: ast.Call
+) -> bool:
+    """`evaluate(restore=False)`, where the function does it only `if restore:`."""
+    names = [one.arg for one in parameters_of(function)]
+    for ancestor in program.ancestors(origin):
+        if ancestor is function:
+            break
+        if not (isinstance(ancestor, ast.If) and isinstance(ancestor.test, ast.Name)):
+            continue
+        if ancestor.test.id not in names or not _is_within(program, origin, ancestor.body):
+            continue
+        place = names.index(ancestor.test.id) - (names[0] in {"self", "cls"})
+        given = argument(call, place, ancestor.test.id)
+        if isinstance(given, ast.Constant) and not given.value:
+            return True
+    return False
+
+
+def _is_within(program: Program, node: ast.AST, body: list[ast.stmt]) -> bool:
+    return any(one in body for one in (node, *program.ancestors(node)))
+
+
+def is_kept(program: Program, site: Site) -> bool:  # noqa: PLR0911 - one case a line
+    """Whether all that a loop makes is wanted afterwards: a list of models, a table of functions.
+
+    What comes back of a function counts only where its name says that it makes something, and
+    nobody wants dozens of models at once.
+    """
+    if site.via is not None and not _MAKING.match(getattr(site.via, "name", "")):
+        return False
+    loop = loop_of(program, site)
+    if loop is None or (trip_count(program, loop) or 0) >= _MANY:
+        return False
+    node: ast.AST = site.call
+    parent = program.parents.get(node)
+    while isinstance(parent, ast.Tuple | ast.IfExp):
+        node, parent = parent, program.parents.get(parent)
+    if isinstance(parent, ast.ListComp | ast.DictComp | ast.GeneratorExp):
+        return True
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
+        return parent.func.attr in {"append", "add"} and node in parent.args
+    if not isinstance(parent, ast.Assign):
+        return False
+    target = parent.targets[0]
+    if isinstance(target, ast.Subscript):
+        return not isinstance(target.slice, ast.Constant)
+    if not isinstance(target, ast.Name):
+        return False
+    return any(_keeps(one, target.id) for one in nodes_of_loop(loop.node) if one is not parent)
+
+
+def _keeps(node: ast.AST, name: str) -> bool:
+    """`models.append(model)`, `models[key] = model`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in {"append", "add"} and any(
+            isinstance(one, ast.Name) and one.id == name for one in node.args
+        )
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        return isinstance(node.value, ast.Name) and node.value.id == name
+    return False
 
 
 def doing(program: Program, calls: list[ast.Call]) -> dict[FunctionNode, ast.Call]:
@@ -128,13 +196,11 @@ def clears_within(program: Program, nodes: Iterator[ast.AST]) -> bool:
 
 
 def function_clears(program: Program, function: FunctionNode) -> bool:
-    """Whether a function empties global state itself."""
+    """Whether a function empties global state, itself or through one that it calls."""
     key = ("clears", function)
     if key not in program.remembered:
-        program.remembered[key] = any(
-            isinstance(node, ast.Call) and clears(program, node)
-            for node in program.body_nodes(function)
-        )
+        program.remembered[key] = False  # functions that call each other
+        program.remembered[key] = clears_within(program, iter(program.body_nodes(function)))
     return bool(program.remembered[key])
 
 

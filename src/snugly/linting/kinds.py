@@ -49,7 +49,10 @@ _MODEL_NAME: Final = re.compile(
     r"discriminator|critic|actor|policy|regressor|estimator|resnet\w*|vgg\w*|unet|bert|dqn|cnn|rnn|mlp)"
     r"(_?\d+|_net|_network|_model)?|mdl"
 )
-_DATASET_NAME: Final = re.compile(r"(?i)(\w*_)?(ds|dataset)(_?\d+|_\w+)?|dataset_\w+")
+_DATASET_NAME: Final = re.compile(
+    r"(?i)(\w*_)?(ds|dataset)(_?\d+|_(train|training|test|testing|val|valid|validation|eval|raw|"
+    r"batched|shuffled|labell?ed|unlabell?ed|all|full|one|two|[abxy]))?"
+)
 _SESSION_NAME: Final = re.compile(r"(?i)s|sess|session|\w*_sess(ion)?")
 
 

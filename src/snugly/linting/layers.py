@@ -66,7 +66,8 @@ def placed_layers(program: Program) -> Iterator[Placed]:
             before: str | None = None
             for layer in layers:
                 name = keras_name(program.name_of_call(layer)) or ""
-                own = _own_input(program, layer, name)
+                is_input = before is None or name in {"Input", "InputLayer"}
+                own = _own_input(program, layer, name) if is_input else None
                 entering = own if own is not None else shape
                 yield Placed(layer, name, entering, before)
                 shape = leaving(program, layer, name, entering)

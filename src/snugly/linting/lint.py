@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _WORDS = ("tensorflow", "keras", "tf", "numpy", "np")
 """A file without any of these has nothing that a rule could find; it is parsed all the same."""
+
+_LINE = re.compile(r"\bline (\d+)\b")
 
 
 @dataclass(slots=True)
@@ -165,9 +168,22 @@ def _finding(source: Source, rule: Rule, alarm: Alarm, line: int) -> Finding:
     return replace(
         finding,
         line=inner,
-        message=f"cell {cell}: {alarm.message}",
+        message=f"cell {cell}: {_by_cell(alarm.message, source.cells)}",
         evidence=(f"cell {cell}", *alarm.evidence),
     )
+
+
+def _by_cell(message: str, cells: Sequence[tuple[int, int]]) -> str:
+    """Lines that a message names are those of all cells in one; a reader knows those of a cell."""
+
+    def told(found: re.Match[str]) -> str:
+        line = int(found[1])
+        if not 1 <= line <= len(cells):
+            return found[0]
+        cell, inner = cells[line - 1]
+        return f"cell {cell}, line {inner}"
+
+    return _LINE.sub(told, message)
 
 
 def _lines(node: ast.AST) -> tuple[int, int]:

@@ -262,8 +262,19 @@ def _length(program: Program, node: ast.expr, depth: int) -> int | None:  # noqa
         bindings = program.bindings(node)
         if len(bindings) == 1 and isinstance(bindings[0].value, ast.Dict):
             return len(bindings[0].value.keys)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        return _slice_length(program, node.slice)
     value = fold(program, node)
     return len(value) if isinstance(value, tuple) else None
+
+
+def _slice_length(program: Program, node: ast.Slice) -> int | None:
+    """`rows[:10]` has ten at most."""
+    first = 0 if node.lower is None else as_int(fold(program, node.lower))
+    last = None if node.upper is None else as_int(fold(program, node.upper))
+    if first is None or last is None or first < 0 or last < first or node.step is not None:
+        return None
+    return last - first
 
 
 def _range_length(values: list[int | None]) -> int | None:

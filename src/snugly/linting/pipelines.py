@@ -27,14 +27,16 @@ PERHAPS_DECODING_NAME: Final = re.compile(
 )
 """Names that say it only where the function itself cannot be seen."""
 _SMALL_NAME: Final = re.compile(r"(?i).*(normali[sz]e|rescale|scale_|token|label|one_hot|cast).*")
+_TEXT_NAME: Final = re.compile(r"(?i).*(encode|token|text|sentence|word|vocab|label|embed|hash).*")
+_PYTHON_CALLS: Final = ("tensorflow.py_function", "tensorflow.numpy_function")
+_TEXT_CALLS: Final = tuple(
+    f"tensorflow.io.decode_{one}" for one in ("csv", "json", "proto", "base64", "compressed")
+)
 _DECODING_CALLS: Final = (
     "tensorflow.io.decode",
     "tensorflow.image.",
     "tensorflow.io.read_file",
     "tensorflow.audio.decode",
-    "tensorflow.io.parse",
-    "tensorflow.py_function",
-    "tensorflow.numpy_function",
     "tensorflow.signal.",
     "keras.utils.load_img",
     "keras.preprocessing.image.",
@@ -102,7 +104,7 @@ def mapped_functions(program: Program, call: ast.Call) -> Iterator[FunctionNode]
                 yield callee
 
 
-def is_decoding(program: Program, step: Step) -> bool:  # noqa: C901 - one case a line
+def is_decoding(program: Program, step: Step) -> bool:  # noqa: C901, PLR0912 - one case a line
     """Whether a map makes elements large: it loads, decodes or augments."""
     if step.method not in {"map", "interleave", "flat_map"} or not step.call.args:
         return False
@@ -111,8 +113,12 @@ def is_decoding(program: Program, step: Step) -> bool:  # noqa: C901 - one case 
         for node in program.body_nodes(function):
             if isinstance(node, ast.Call):
                 name = program.name_of_call(node) or ""
+                if name.startswith(_TEXT_CALLS):
+                    continue
                 if name.startswith(_DECODING_CALLS) or (name == "numpy.load"):
                     return True
+                if name in _PYTHON_CALLS and node.args:
+                    return not _TEXT_NAME.fullmatch(_given_name(node.args[0]))
     names = [_given_name(step.call.args[0])]
     unseen = not functions
     for function in functions:
@@ -128,6 +134,13 @@ def is_decoding(program: Program, step: Step) -> bool:  # noqa: C901 - one case 
     if any(DECODING_NAME.fullmatch(name) for name in names):
         return True
     return unseen and any(PERHAPS_DECODING_NAME.fullmatch(name) for name in names)
+
+
+def is_shrinking(step: Step) -> bool:
+    """Whether a map makes elements small again: embeddings, tokens, labels."""
+    if step.method != "map" or not step.call.args:
+        return False
+    return bool(re.search(r"(?i)embed|token|hash", _given_name(step.call.args[0])))
 
 
 def is_seen(program: Program, step: Step) -> bool:
@@ -174,9 +187,14 @@ def _returned(program: Program, function: FunctionNode) -> tuple[ast.AST | None,
 
 def _assigned_before(program: Program, name: ast.Name, line: int) -> tuple[ast.AST | None, int]:
     """The last value given to a name above a line; a loop's own earlier turns are not followed."""
+    around = set(program.ancestors(name))
     for binding in sorted(program.bindings(name), key=lambda one: -one.line):
-        if binding.line < line and binding.how == "value" and binding.value is not None:
+        if binding.line >= line or binding.value is None or binding.value in around:
+            continue  # `ds = (⏎ ds.map(…))` stands above its own value
+        if binding.how == "value":
             if program.are_exclusive(binding.value, name):
                 continue
             return binding.value, binding.line
+        if binding.how in {"part", "loop", "with"}:
+            break  # `train, test = load(…)`: what was before is over
     return None, line

@@ -95,6 +95,7 @@ FOREIGN: Final = frozenset(
     {
         *("sklearn", "xgboost", "lightgbm", "catboost", "torch", "torchvision", "statsmodels"),
         *("transformers", "jax", "flax", "mxnet", "joblib", "pickle", "onnxruntime", "spacy"),
+        *("wordbatch", "hmmlearn", "gensim", "fasttext", "surprise", "implicit", "tpot", "h2o"),
         *("paddle", "prophet", "pmdarima", "openvino", "tflite_runtime", "ai_edge_litert"),
     }
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from snugly.linting.folding import argument, fold
 from snugly.linting.kinds import is_dataset
-from snugly.linting.pipelines import is_decoding, steps_before
+from snugly.linting.pipelines import is_decoding, is_shrinking, steps_before
 from snugly.linting.rule import Alarm, Rule
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ def check(program: Program) -> Iterator[Alarm]:
         steps = steps_before(program, call)
         if not steps and not is_dataset(program, call.func.value):
             continue
-        if any(is_decoding(program, step) for step in steps):
+        large = False
+        for step in steps:
+            large = (large or is_decoding(program, step)) and not is_shrinking(step)
+        if large:
             yield Alarm(
                 call,
                 "`cache()` without a file keeps every decoded element of the dataset in memory",
@@ -73,6 +76,12 @@ ds = tf.data.Dataset.from_tensor_slices(x).map(lambda v: v * 2).cache()
 """,
         """\
 ds = ds.map(decode).cache(filename=folder).batch(32)
+""",
+        """\
+train = examples.map(lambda a, b: tf.numpy_function(encode, [a, b], [tf.int32, tf.int32])).cache()
+""",
+        """\
+features = files.map(load_wav).map(extract_embedding).unbatch().cache()
 """,
     ),
 )

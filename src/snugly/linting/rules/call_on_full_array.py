@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from snugly.linting.folding import fold
 from snugly.linting.functions import traced_definition
 from snugly.linting.kinds import is_model, kind_of, last_name
-from snugly.linting.loops import loops_around
+from snugly.linting.loops import changing_names, loops_around
 from snugly.linting.names import numpy_name, tensorflow_name
 from snugly.linting.rule import Alarm, Rule
 from snugly.linting.shapes import extent_of
@@ -30,6 +30,7 @@ _PASSING: Final = frozenset({"constant", "convert_to_tensor", "cast", "identity"
 
 def check(program: Program) -> Iterator[Alarm]:
     """`model(x_train)`: one batch of everything."""
+    foreign = "torch" in program.modules
     for call in program.calls:
         target = call.func
         if isinstance(target, ast.Attribute) and target.attr in {"call", "__call__"}:
@@ -38,6 +39,8 @@ def check(program: Program) -> Iterator[Alarm]:
             continue
         if isinstance(target, ast.Name) and program.definition(target) is not None:
             continue
+        if foreign and kind_of(program, target) is None:
+            continue  # by its name alone it may be one of PyTorch's
         given = _unwrapped(program, call.args[0])
         if _is_everything(program, call, given):
             yield Alarm(
@@ -50,6 +53,9 @@ def check(program: Program) -> Iterator[Alarm]:
 def _unwrapped(program: Program, node: ast.expr) -> ast.expr:
     """What is inside of `tf.constant(…)`, `np.asarray(…)`, `….astype(…)`."""
     for _ in range(4):
+        if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant):
+            node = node.left  # `x_test / 255.0`
+            continue
         if not isinstance(node, ast.Call):
             break
         dotted = program.name_of_call(node)
@@ -63,14 +69,16 @@ def _unwrapped(program: Program, node: ast.expr) -> ast.expr:
     return node
 
 
-def _is_everything(program: Program, call: ast.Call, given: ast.expr) -> bool:
+def _is_everything(program: Program, call: ast.Call, given: ast.expr) -> bool:  # noqa: PLR0911 - one case a line
     extent = extent_of(program, given)
     if extent is not None:
         return extent.bytes is not None and extent.bytes >= _LARGE and len(extent.shape) > 1
     if not isinstance(given, ast.Name | ast.Attribute) or _is_written_out(program, given):
         return False
     if isinstance(given, ast.Name):
-        if any(given.id in loop.targets for loop in loops_around(program, call)):
+        if any(given.id in changing_names(loop) for loop in loops_around(program, call)):
+            return False
+        if _is_few(program, given, call):
             return False
         if given.id == "X":
             return not _is_in_call(program, call)
@@ -78,6 +86,21 @@ def _is_everything(program: Program, call: ast.Call, given: ast.expr) -> bool:
         return False
     name = last_name(given) or ""
     return bool(_WHOLE.fullmatch(name)) and not _is_in_call(program, call)
+
+
+def _is_few(program: Program, given: ast.Name, call: ast.Call) -> bool:
+    """One batch, a slice, or what a lambda of a dataset is given."""
+    if isinstance(program.function_of(call), ast.Lambda):
+        return any(one.how == "parameter" for one in program.bindings(given))
+    if given.id == "X" and any(one.how == "parameter" for one in program.bindings(given)):
+        return True  # as often one batch as all of them
+    before = [one for one in program.bindings(given) if one.line < call.lineno]
+    if not before:
+        return False
+    value = max(before, key=lambda one: one.line).value
+    if isinstance(value, ast.Subscript):
+        return True
+    return isinstance(value, ast.Call) and getattr(value.func, "id", "") == "next"
 
 
 def _is_written_out(program: Program, given: ast.expr) -> bool:
@@ -144,6 +167,17 @@ def step(x_train):
 """,
         """\
 out = model(np.zeros((1, 224, 224, 3), dtype=np.float32))
+""",
+        """\
+ds = raw.map(lambda X, y: (model(X), y)).batch(32)
+""",
+        """\
+test_images = x_test[:n]
+out = model(test_images)
+""",
+        """\
+test_images, test_labels = next(iter(test_ds))
+out = model(test_images, training=False)
 """,
     ),
 )

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from snugly.linting.keeping import is_bounded, parts_of
+from snugly.linting.kinds import is_model, kind_of, last_name
 from snugly.linting.loops import is_callback
 from snugly.linting.rule import Alarm, Rule
 from snugly.linting.scopes import FUNCTIONS
@@ -21,7 +22,16 @@ _ADDING: Final = frozenset({"append", "extend", "add", "appendleft"})
 _SMALL: Final = frozenset(
     {"float", "int", "str", "len", "round", "bool", "abs", "sum", "max", "min"}
 )
-_CLOCKS: Final = frozenset({"time", "perf_counter", "monotonic", "item", "now", "process_time"})
+_COPYING: Final = frozenset(
+    {"get_weights", "predict", "predict_on_batch", "get_value", "batch_get_value", "gradient"}
+)
+_SCALAR: Final = re.compile(
+    r"(?i)(^|_)(lr|learning_rate|rate|loss|acc\w*|step|steps|iterations|momentum|beta\w*|decay|norm)$"
+)
+_WEIGHTY: Final = re.compile(
+    r"(?i)(^|_)(weights?|variables?|outputs?|inputs?|activations?|gradients?|tensors?|data|x|y|"
+    r"kernel|predictions?)$"
+)
 
 
 def check(program: Program) -> Iterator[Alarm]:
@@ -47,7 +57,7 @@ def _growing(program: Program, owner: ast.ClassDef, method: ast.AST) -> Iterator
             if kept is None:
                 continue
             container, value = kept
-            if all(_is_small(program, part) for part in parts_of(value)):
+            if not any(_is_large(program, part) for part in parts_of(value)):
                 continue
             if _is_emptied(program, owner, container):
                 continue
@@ -80,36 +90,47 @@ def _kept(program: Program, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
     return container, found[1]
 
 
-def _is_small(program: Program, node: ast.expr, depth: int = 4) -> bool:  # noqa: C901, PLR0911 - one case a line
-    """Numbers, texts and single entries of `logs`, which Keras gives as numbers."""
+def _is_large(program: Program, node: ast.expr, depth: int = 4) -> bool:  # noqa: C901, PLR0911, PLR0912 - one case a line
+    """Weights, outputs, predictions, arrays and tensors; not numbers, times and `logs`."""
     if depth <= 0:
         return False
-    match node:
-        case ast.Constant() | ast.JoinedStr():
-            return True
-        case ast.Name(id=name):
-            if name in {"batch", "epoch", "step", "index", "i"}:
-                return True
-            values = [one.value for one in program.bindings(node) if one.how == "value"]
-            return bool(values) and all(
-                isinstance(one, ast.expr) and _is_small(program, one, depth - 1) for one in values
-            )
-        case ast.Subscript(value=ast.Name(id="logs")):
-            return True
-        case ast.Call(func=ast.Attribute(attr="get", value=value)):
-            return any(isinstance(one, ast.Name) and one.id == "logs" for one in ast.walk(value))
-        case ast.Call(func=ast.Attribute(attr=name)) if name in _CLOCKS:
-            return True
-        case ast.Call(func=ast.Name(id=name)) if name in _SMALL | _CLOCKS:
-            return True
-        case ast.BinOp(left=left, right=right):
-            return any(_is_small(program, one, depth - 1) for one in (left, right))
-        case ast.DictComp(value=value):
-            return _is_small(program, value, depth - 1)
-        case ast.Attribute(attr=name):
-            return not re.search(r"(?i)weights|variables|outputs?|batch|tensor|data", name)
-        case _:
+    if isinstance(node, ast.Call):
+        name = last_name(node.func) or ""
+        if isinstance(node.func, ast.Name) and name in _SMALL:
             return False
+        if name in _COPYING or is_model(program, node.func):
+            return True
+        if name in {"numpy", "copy", "read_value"} and isinstance(node.func, ast.Attribute):
+            return not _SCALAR.search(last_name(node.func.value) or "")
+        if name in {"item", "result", "get"}:
+            return False
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if key in {"outputs", "output", "y_pred"}:
+            return True
+    if isinstance(node, ast.Attribute):
+        return bool(_WEIGHTY.search(node.attr))
+    if isinstance(node, ast.Name):
+        values = [one.value for one in program.bindings(node) if one.how == "value"]
+        return any(
+            isinstance(one, ast.expr) and _is_large(program, one, depth - 1) for one in values
+        )
+    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp):
+        return any(_is_large(program, one.iter, depth - 1) for one in node.generators) and not (
+            isinstance(getattr(node, "elt", None), ast.Call) and last_name(node.elt.func) in _SMALL  # type: ignore[union-attr]
+        )
+    if isinstance(node, ast.BinOp):
+        return any(_is_large(program, one, depth - 1) for one in (node.left, node.right))
+    if isinstance(node, ast.Subscript):
+        return _is_large(program, node.value, depth - 1)
+    kind = kind_of(program, node)
+    return kind in {"tensor", "array"} and not _is_reduced(node)
+
+
+def _is_reduced(node: ast.expr) -> bool:
+    """`tf.reduce_mean(…)`, `np.mean(…)`, `tf.norm(…)`: a number."""
+    name = last_name(node.func) if isinstance(node, ast.Call) else None
+    return bool(name and re.match(r"reduce_|mean|sum|max|min|std|norm|median|float", name))
 
 
 def _is_emptied(program: Program, owner: ast.ClassDef, container: ast.expr) -> bool:
@@ -188,6 +209,15 @@ class Recent(keras.callbacks.Callback):
         self.kept = deque(maxlen=3)
     def on_train_batch_end(self, batch, logs=None):
         self.kept.append(self.model.get_weights())
+""",
+        """\
+from timeit import default_timer as timer
+class Times(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        self.times.append(timer() - self.start)
+        self.stamps.append(Stamp(self.global_steps, self.start))
+        self.rates.append(self.model.optimizer.lr.numpy())
+        self.seen.append((batch, logs))
 """,
     ),
 )

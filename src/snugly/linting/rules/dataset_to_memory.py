@@ -21,15 +21,20 @@ if TYPE_CHECKING:
 _COLLECTING: Final = frozenset({"list", "tuple", "sorted", "set", "dict"})
 _ARRAYS: Final = frozenset({"array", "stack", "concatenate", "vstack", "asarray", "fromiter"})
 _LABELS: Final = re.compile(r"(?i)(y|label|target|class|id)\w*|_")
+_TEXTS: Final = re.compile(r"(?i)(\w*_)?(file|path|filename|filepath|name|uri|url|key)s?")
 _FEW: Final = 1000
 
 
-def check(program: Program) -> Iterator[Alarm]:
+def check(program: Program) -> Iterator[Alarm]:  # noqa: C901 - one case a line
     """`list(ds)`, `np.array(list(ds.as_numpy_iterator()))`, `[x for x in ds]`."""
     for call in program.calls:
         if not call.args:
             continue
         if _is_collecting(program, call) and _is_whole(program, call.args[0]):
+            if isinstance(program.parents.get(call), ast.Expr):
+                continue  # a cell that shows a small dataset, and lets go of it
+            if _is_vocabulary(program, call) or _picks_a_field(program, call.args[0]):
+                continue
             yield _alarm(call)
     for node in program.loops:
         if isinstance(node, ast.ListComp) and _is_whole(program, node.generators[0].iter):  # noqa: SIM102 - two questions, one after the other
@@ -41,6 +46,28 @@ def check(program: Program) -> Iterator[Alarm]:
             continue
         if _is_whole(program, loop.iterable) and _is_element(kept.value, loop.node.target):
             yield _alarm(kept.node)
+
+
+def _is_vocabulary(program: Program, call: ast.Call) -> bool:
+    """`np.unique(np.concatenate(list(ds)))` keeps each value once."""
+    for ancestor in program.ancestors(call):
+        if not isinstance(ancestor, ast.Call):
+            return False
+        if last_name(ancestor.func) in {"unique", "set", "len", "sum", "max", "min"}:
+            return True
+    return False
+
+
+def _picks_a_field(program: Program, node: ast.expr) -> bool:
+    """`ds.map(lambda row: row["timestamp"])`: one column of a table."""
+    probe = ast.copy_location(ast.Call(ast.Attribute(node, "batch", ast.Load()), [], []), node)
+    for step in steps_before(program, probe):
+        given = step.call.args[0] if step.method == "map" and step.call.args else None
+        body = given.body if isinstance(given, ast.Lambda) else None
+        if isinstance(body, ast.Subscript) and isinstance(body.slice, ast.Constant):  # noqa: SIM102 - two questions, one after the other
+            if isinstance(body.slice.value, str):
+                return not re.search(r"(?i)image|video|audio|pixels|frame", body.slice.value)
+    return False
 
 
 def _alarm(node: ast.AST) -> Alarm:
@@ -62,7 +89,7 @@ def _is_whole(program: Program, node: ast.expr) -> bool:
         if node.func.attr == "as_numpy_iterator":
             return _is_unbounded(program, node)
         if program.name_of_call(node) == "tensorflow_datasets.as_numpy" and node.args:
-            return True
+            return _is_whole(program, node.args[0])
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"iter", "enumerate", "tqdm"}:
         return bool(node.args) and _is_whole(program, node.args[0])
     if isinstance(node, ast.Call):
@@ -113,6 +140,8 @@ def _is_element(kept: ast.expr, target: ast.expr) -> bool:
         return any(isinstance(one, ast.Name) and one.id in names for one in kept.elts)
     name = last_name(kept) if isinstance(kept, ast.Name) else None
     if name is None or name not in names:
+        return False
+    if _TEXTS.fullmatch(name):
         return False
     return not (isinstance(target, ast.Tuple) and _LABELS.fullmatch(name))
 
@@ -170,6 +199,17 @@ small = list(tf.data.Dataset.from_tensor_slices([1, 2, 3]).as_numpy_iterator())
 """,
         """\
 first = next(iter(ds))
+""",
+        """\
+paths = tf.data.Dataset.list_files(pattern)
+normal = [filename for filename in paths if 'NORMAL' in str(filename)]
+""",
+        """\
+rows_ds_index = sorted(sample(range(100), 10))
+""",
+        """\
+users = ratings.batch(1000).map(lambda row: row['user_id'])
+known = np.unique(np.concatenate(list(users)))
 """,
     ),
 )

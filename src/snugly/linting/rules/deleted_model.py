@@ -37,6 +37,8 @@ def check(program: Program) -> Iterator[Alarm]:
 
 def _is_model(program: Program, node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
+        if any(one.how == "parameter" for one in program.bindings(node)):
+            return False  # whoever called still holds it
         read = next(
             (
                 other

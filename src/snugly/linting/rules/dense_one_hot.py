@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from snugly.linting.program import Program
 
 _MANY: Final = 1000
+_MANY_IN_BATCH: Final = 5000
+"""`tf.one_hot` is mostly given one batch, of which a thousand classes are little."""
 _FLOAT_BYTES: Final = 4
 
 
@@ -41,7 +43,8 @@ def _classes(program: Program, call: ast.Call) -> int | None:
             return fold_int(program, argument(call, 0, "num_tokens"))
         return None
     if tensorflow_name(dotted) == "one_hot" or dotted == "keras.ops.one_hot":
-        return fold_int(program, argument(call, 1, "depth", "num_classes"))
+        classes = fold_int(program, argument(call, 1, "depth", "num_classes"))
+        return None if classes is None or classes < _MANY_IN_BATCH else classes
     if dotted in {"numpy.eye", "numpy.identity"}:
         parent = program.parents.get(call)
         if isinstance(parent, ast.Subscript) and parent.value is call:

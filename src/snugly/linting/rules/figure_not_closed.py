@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Final
 
-from snugly.linting.following import loop_of, sites
-from snugly.linting.loops import nodes_of_loop
+from snugly.linting.following import Site, loop_of, sites
+from snugly.linting.kinds import last_name
+from snugly.linting.loops import Loop, nodes_of_loop, trip_count
 from snugly.linting.rule import Alarm, Rule
 
 if TYPE_CHECKING:
@@ -33,10 +34,21 @@ def check(program: Program) -> Iterator[Alarm]:
             continue
         if site.via is not None and _closes(program, program.body_nodes(site.via), 1):
             continue
+        if not _is_saved(program, site, loop) and trip_count(program, loop) is None:
+            continue
         yield Alarm(
             site.call,
             f"a figure is opened in every turn of the loop{site.told()} and none is closed",
         )
+
+
+def _is_saved(program: Program, site: Site, loop: Loop) -> bool:
+    """Whether figures go to files; those to be looked at are few, and notebooks close them."""
+    nodes = [*nodes_of_loop(loop.node), *(program.body_nodes(site.via) if site.via else ())]
+    return any(
+        isinstance(node, ast.Call) and (last_name(node.func) or "").startswith(("savefig", "save_"))
+        for node in nodes
+    )
 
 
 def _opens(program: Program, call: ast.Call) -> bool:
@@ -128,6 +140,12 @@ for e in range(1000):
     plt.figure(1)
     plt.clf()
     plt.savefig(f'{e}.png')
+""",
+        """\
+import matplotlib.pyplot as plt
+for column in frame.columns:
+    plt.figure()
+    frame[column].plot.box()
 """,
     ),
 )

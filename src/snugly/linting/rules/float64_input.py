@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from snugly.linting.program import Program
 
 _TAKING: Final = frozenset({"fit", "predict", "evaluate", "train_on_batch", "predict_on_batch"})
-_LARGE: Final = 2**20
-"""Below a mebibyte a second copy does not matter."""
+_LARGE: Final = 2**25
+"""Below 32 MiB a second copy does not matter."""
+_LARGE_EACH: Final = 2**20
+"""Where a dimension is not known: what the others make up."""
 
 
 def check(program: Program) -> Iterator[Alarm]:
@@ -32,7 +34,8 @@ def check(program: Program) -> Iterator[Alarm]:
             extent = extent_of(program, part)
             if extent is None or extent.dtype != "float64":
                 continue
-            if not _LARGE <= extent.least_bytes < 2**63:
+            least_bytes = _LARGE if extent.bytes is not None else _LARGE_EACH
+            if not least_bytes <= extent.least_bytes < 2**63:
                 continue
             least = "" if extent.bytes is not None else "at least "
             yield Alarm(

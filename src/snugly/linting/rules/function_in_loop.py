@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Final
 
-from snugly.linting.following import Site, loop_of, remembers, sites
+from snugly.linting.following import Site, is_kept, loop_of, remembers, sites
 from snugly.linting.functions import is_tracer_call, traced_definition
 from snugly.linting.loops import is_short_list, repeated
 from snugly.linting.rule import Alarm, Rule
@@ -23,7 +23,7 @@ def check(program: Program) -> Iterator[Alarm]:  # noqa: C901 - one case a line
     for site in sites(program, lambda call: is_tracer_call(program, call)):
         loop = loop_of(program, site)
         if loop is not None and not is_short_list(program, loop, _FEW):  # noqa: SIM102 - two questions, one after the other
-            if not _is_wrapped_once(program, site):
+            if not _is_wrapped_once(program, site) and not is_kept(program, site):
                 yield _alarm(site.call, site.told())
     makers: dict[ast.AST, ast.AST] = {}
     for function in program.functions:
@@ -39,6 +39,8 @@ def check(program: Program) -> Iterator[Alarm]:  # noqa: C901 - one case a line
         callee = program.callee(call)
         if callee in makers:
             loop = repeated(program, call)
+            if is_kept(program, Site(call, call, callee)):
+                continue
             if loop is not None and not is_short_list(program, loop, _FEW):
                 line = makers[callee].lineno  # type: ignore[attr-defined]
                 yield _alarm(call, f" (in line {line})")
@@ -124,6 +126,14 @@ class Model:
     def fit(self, data):
         for batch in data:
             self.step(batch)
+""",
+        """\
+def get_step(task):
+    @tf.function
+    def step(batch):
+        return task(batch)
+    return step
+steps = {task.name: get_step(task) for task in tasks}
 """,
     ),
 )

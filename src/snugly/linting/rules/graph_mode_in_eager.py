@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from snugly.linting.functions import traced_definition
 from snugly.linting.kinds import kind_of
 from snugly.linting.names import tensorflow_name
+from snugly.linting.order import events
 from snugly.linting.rule import Alarm, Rule
 from snugly.linting.scopes import FUNCTIONS
 
@@ -23,11 +24,19 @@ _RAISING: Final = frozenset(
 """Raise RuntimeError when they are called eagerly (TensorFlow 2.21)."""
 
 
-def check(program: Program) -> Iterator[Alarm]:
+def check(program: Program) -> Iterator[Alarm]:  # noqa: C901 - one case a line
     """Placeholders, and sessions that are asked for eager tensors."""
     if _is_graph_program(program):
         return
+    reached = {
+        event.node
+        for event in events(
+            program, program.tree, lambda node: "call" if isinstance(node, ast.Call) else None
+        )
+    }
     for call in program.calls:
+        if call not in reached:
+            continue  # a library's functions run in whatever mode the program has chosen
         dotted = program.name_of_call(call) or ""
         name = tensorflow_name(dotted)
         if name in _RAISING - {"data.make_one_shot_iterator"} and "compat.v1" in dotted:
@@ -156,6 +165,12 @@ with tf.Graph().as_default():
         """\
 with tf.compat.v1.Session() as sess:
     sess.run('out:0')
+""",
+        """\
+import tensorflow.compat.v1 as tf1
+class NetTest(tf1.test.TestCase):
+    def test_shape(self):
+        net = tf1.placeholder(tf1.float32, (10, 8))
 """,
     ),
 )

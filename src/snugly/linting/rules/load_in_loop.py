@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from snugly.linting.following import loop_clears, loop_of, sites
+from snugly.linting.following import is_kept, loop_clears, loop_of, sites
 from snugly.linting.kinds import loads_model
 from snugly.linting.rule import Alarm, Rule
 
@@ -19,6 +19,8 @@ def check(program: Program) -> Iterator[Alarm]:
     for site in sites(program, lambda call: loads_model(program, call)):
         loop = loop_of(program, site)
         if loop is not None and not loop_clears(program, loop, site):
+            if is_kept(program, site):
+                continue
             yield Alarm(
                 site.call,
                 f"a model is loaded in every turn of the loop{site.told()}, and the earlier ones"
@@ -83,6 +85,17 @@ m = keras.models.load_model('model.keras')
 for path in paths:
     m.load_weights(path)
     m.predict(x)
+""",
+        """\
+models = {name: keras.models.load_model(path) for name, path in paths.items()}
+""",
+        """\
+def evaluate(net, restore=True):
+    if restore:
+        net = keras.models.load_model('best.keras')
+    return net
+for step in range(steps):
+    evaluate(model, restore=False)
 """,
     ),
 )

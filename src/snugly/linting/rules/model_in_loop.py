@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Final
 
-from snugly.linting.following import Site, loop_clears
+from snugly.linting.following import Site, is_kept, loop_clears
 from snugly.linting.kinds import last_name, makes_model
 from snugly.linting.loops import Loop, nodes_of_loop, repeated
 from snugly.linting.rule import Alarm, Rule
@@ -40,8 +40,10 @@ def check(program: Program) -> Iterator[Alarm]:
 
 
 def is_excused(program: Program, loop: Loop, site: Site) -> bool:
-    """A loop that clears, or that only builds parts for one model, leaks nothing."""
-    return loop_clears(program, loop, site) or _sends_to_process(program, loop)
+    """A loop that clears, or whose models are all wanted afterwards, leaks nothing."""
+    if loop_clears(program, loop, site) or _sends_to_process(program, loop):
+        return True
+    return is_kept(program, site)
 
 
 def is_part(program: Program, loop: Loop, site: Site) -> bool:
@@ -110,7 +112,7 @@ while trials:
 """,
         """\
 from tensorflow.keras import models as M
-nets = [M.Sequential([keras.layers.Dense(n)]) for n in widths]
+nets = [M.Sequential([keras.layers.Dense(8)]) for _ in range(100)]
 """,
         """\
 class Net(keras.Model):
@@ -159,6 +161,14 @@ class Block(keras.layers.Layer):
     def __init__(self):
         super().__init__()
         self.parts = [keras.Sequential([keras.layers.Dense(8)]) for _ in range(4)]
+""",
+        """\
+ensemble = []
+for seed in range(5):
+    member = keras.Sequential([keras.layers.Dense(8)])
+    member.compile('adam', 'mse')
+    member.fit(x, y)
+    ensemble.append(member)
 """,
     ),
 )

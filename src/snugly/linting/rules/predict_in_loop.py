@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Final
 
-from snugly.linting.folding import argument
+from snugly.linting.folding import argument, fold_int
 from snugly.linting.kinds import is_model, kind_of, last_name
 from snugly.linting.loops import (
     Loop,
     assignments_in,
     changing_names,
     is_short_list,
+    loops_around,
+    nodes_of_loop,
     repeated,
+    trip_count,
     used_names,
 )
 from snugly.linting.rule import Alarm, Rule
@@ -25,6 +28,11 @@ if TYPE_CHECKING:
     from snugly.linting.program import Program
 
 METHODS: Final = frozenset({"predict", "evaluate"})
+_NO_MODELS: Final = frozenset({"env", "environment", "client", "api", "service", "tokenizer"})
+_CHUNK: Final = 32
+"""A piece for which a batch of that size or more is asked is no row."""
+_SHOWN: Final = 20
+"""So many turns that are known are pictures to look at."""
 _FEW: Final = 8
 """So many pieces that are written down are sets of data (train, test), not rows."""
 
@@ -91,6 +99,8 @@ def _asks_a_model(program: Program, call: ast.Call) -> bool:
     owner = call.func.value
     if program.resolve(call.func) is not None or last_name(owner) in {"self", "super"}:
         return False
+    if (last_name(owner) or "") in _NO_MODELS:
+        return False
     if is_model(program, owner):
         return True
     # Of a receiver of which nothing is known, the file decides: in one that also uses
@@ -102,12 +112,36 @@ def _asks_a_model(program: Program, call: ast.Call) -> bool:
 
 
 def _differs(program: Program, loop: Loop, call: ast.Call, given: ast.expr) -> bool:
-    if is_short_list(program, loop, _FEW):
+    if is_short_list(program, loop, _FEW) or _is_shown(program, call, loop):
         return False
     assert isinstance(call.func, ast.Attribute)
-    if _made_in(loop, call.func.value):
+    if _made_in(loop, call.func.value) or _is_trained_in(program, loop, call.func.value):
+        return False
+    size = fold_int(program, argument(call, 1, "batch_size"))
+    if size is not None and size >= _CHUNK:
         return False
     return bool(used_names(given) & changing_names(loop, loosely=True))
+
+
+def _is_shown(program: Program, call: ast.Call, loop: Loop) -> bool:
+    """A few turns in all: `for image in ds.take(9)`, and no loop around them."""
+    around = list(loops_around(program, call))
+    return len(around) == 1 and (trip_count(program, loop) or _SHOWN + 1) <= _SHOWN
+
+
+def _is_trained_in(program: Program, loop: Loop, owner: ast.expr) -> bool:
+    """A loop over folds or seeds: the model is trained for epochs, and then asked."""
+    for node in nodes_of_loop(loop.node):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        if node.func.attr != "fit" or ast.dump(node.func.value) != ast.dump(owner):
+            continue
+        for keyword in node.keywords:
+            if keyword.arg in {"epochs", "nb_epoch"} and fold_int(program, keyword.value) != 1:
+                return True
+            if keyword.arg in {"validation_data", "validation_split"}:
+                return True
+    return False
 
 
 def _made_in(loop: Loop, owner: ast.expr | None) -> bool:
@@ -182,6 +216,19 @@ from sklearn.linear_model import Ridge
 clf = Ridge()
 for row in rows:
     clf.predict(row[None])
+""",
+        """\
+for train, test in folds.split(x):
+    model.fit(x[train], y[train], epochs=50, validation_data=(x[test], y[test]))
+    scores.append(model.predict(x[test]))
+""",
+        """\
+for frame, sample in env.iter_test():
+    env.predict(sample)
+""",
+        """\
+for chunk in chunks:
+    parts.append(model.predict(chunk, batch_size=4096))
 """,
     ),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from snugly.linting.folding import argument, fold, fold_int
 from snugly.linting.kinds import is_dataset
 from snugly.linting.names import tensorflow_name
-from snugly.linting.pipelines import Step, is_decoding, is_seen, steps_before
+from snugly.linting.pipelines import Step, is_decoding, is_seen, is_shrinking, steps_before
 from snugly.linting.rule import Alarm, Rule
 from snugly.linting.shapes import Extent, dtype_from, extent_of, shape_from
 from snugly.units import Size
@@ -36,16 +36,39 @@ def check(program: Program) -> Iterator[Alarm]:
         steps = steps_before(program, call)
         if not steps and not is_dataset(program, call.func.value):
             continue
-        said = _computed(program, steps, count) or _ordered(program, steps, count)
+        said = _computed(program, steps, count) or _ordered(program, call, steps, count)
         if said is not None:
             yield Alarm(call, said)
 
 
-def _ordered(program: Program, steps: list[Step], count: int) -> str | None:
+def _is_batched_later(program: Program, call: ast.Call) -> bool:
+    """Windows and sequences are made with `batch` too; then another one follows."""
+    outer: ast.AST = call
+    while isinstance(parent := program.parents.get(outer), ast.Attribute | ast.Call):
+        if isinstance(parent, ast.Attribute) and parent.attr in {"batch", "padded_batch"}:
+            return True
+        outer = parent
+    if not (isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name)):
+        return False
+    name = parent.targets[0].id
+    return any(
+        isinstance(one.func, ast.Attribute)
+        and one.func.attr in {"batch", "padded_batch"}
+        and one.lineno > call.lineno
+        and isinstance(one.func.value, ast.Name)
+        and one.func.value.id == name
+        and program.function_of(one) is program.function_of(call)
+        for one in program.calls
+    )
+
+
+def _ordered(program: Program, call: ast.Call, steps: list[Step], count: int) -> str | None:
     decoded = mapped = batched = False
     for step in steps:
         if step.method == "cache":
             decoded = mapped = batched = False  # what is cached is shared, not copied
+        elif is_shrinking(step):
+            decoded = False
         elif step.method == "map":
             mapped = mapped or not is_seen(program, step)
             decoded = decoded or is_decoding(program, step)
@@ -58,7 +81,7 @@ def _ordered(program: Program, steps: list[Step], count: int) -> str | None:
             f"the shuffle buffer holds {count:,} decoded elements; shuffled before `map` it would"
             " hold their names or records"
         )
-    if batched and count >= _BATCHED:
+    if batched and count >= _BATCHED and not _is_batched_later(program, call):
         return f"the shuffle buffer holds {count:,} whole batches; shuffle before `batch`"
     if mapped and count >= _MAPPED:
         return f"the shuffle buffer holds {count:,} elements after `map`; shuffle before it"
@@ -154,6 +177,18 @@ ds = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(60000).batch(64)
 ds = tf.data.Dataset.from_tensor_slices(files)
 ds = ds.shuffle(100000)
 ds = ds.map(decode).batch(32).prefetch(tf.data.AUTOTUNE)
+""",
+        """\
+sequences = tf.data.Dataset.from_tensor_slices(ids).batch(101, drop_remainder=True)
+ds = sequences.shuffle(10000).batch(64, drop_remainder=True)
+""",
+        """\
+ds = tf.data.Dataset.from_tensor_slices(x_train)
+ds = (
+    ds.shuffle(1024)
+    .map(random_crop_image)
+    .batch(64)
+)
 """,
     ),
 )

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Final
 from snugly.linting.functions import traced_call, traced_definition
 from snugly.linting.keeping import Kept, kept_in_loops, parts_of, value_before
 from snugly.linting.kinds import is_dataset, is_model, kind_of, kind_returned, last_name
-from snugly.linting.loops import Loop, is_callback_method, is_short_list
+from snugly.linting.loops import (
+    Loop,
+    assignments_in,
+    is_callback_method,
+    is_short_list,
+    loops_around,
+)
 from snugly.linting.rule import Alarm, Rule
 from snugly.linting.scopes import FUNCTIONS
 
@@ -26,18 +32,31 @@ _STEP: Final = re.compile(
 )
 _DATA: Final = re.compile(
     r"(?i)(\w*_)?(data|dataset|ds|loader|batches|train|training|generator|samples|examples|x_train|"
-    r"rows|images|inputs|files|paths)(_\w+|\d*)?"
+    r"rows|images|files|paths)(_\w+|\d*)?"
 )
 _TURNS: Final = re.compile(
     r"(?i)(num_|n_|max_|total_)?(epochs?|steps?|iterations?|iters?|batches|episodes?)\w*"
 )
 _GATHERING: Final = frozenset(
-    {"concat", "stack", "concatenate", "vstack", "hstack", "add_n", "parallel_stack", "pack"}
+    {
+        *("concat", "stack", "concatenate", "vstack", "hstack", "add_n", "parallel_stack", "pack"),
+        *("array", "asarray"),
+    }
 )
+_AVERAGING: Final = frozenset(
+    {"reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "mean", "sum", "average", "median"}
+)
+_OF_GRAPHS: Final = frozenset(
+    {"Session", "InteractiveSession", "placeholder", "placeholder_with_default", "variable_scope"}
+)
+_MANY: Final = 100
+"""So many turns that are written down are steps, not filters or layers."""
 
 
 def check(program: Program) -> Iterator[Alarm]:
     """What is appended in a loop over data or steps and comes from TensorFlow."""
+    if _builds_graphs(program):
+        return
     for kept in kept_in_loops(program):
         if not _is_training_loop(program, kept.loop) or _is_traced(program, kept.node):
             continue
@@ -51,7 +70,16 @@ def check(program: Program) -> Iterator[Alarm]:
             )
 
 
-def _is_training_loop(program: Program, loop: Loop) -> bool:  # noqa: PLR0911 - one case a line
+def _builds_graphs(program: Program) -> bool:
+    """In a program of TensorFlow 1 a tensor is a name, and what a session gives is an array."""
+    return any(
+        (program.name_of_call(call) or "").startswith("tensorflow.")
+        and (last_name(call.func) or "") in _OF_GRAPHS
+        for call in program.calls
+    )
+
+
+def _is_training_loop(program: Program, loop: Loop) -> bool:  # noqa: C901, PLR0911 - one case a line
     if is_short_list(program, loop, _FEW):
         return False
     if isinstance(loop.node, FUNCTIONS):
@@ -59,6 +87,10 @@ def _is_training_loop(program: Program, loop: Loop) -> bool:  # noqa: PLR0911 - 
     if isinstance(loop.node, ast.While):
         return True
     source = loop.iterable
+    if isinstance(loop.node, ast.ListComp) and _is_range(source):
+        return False  # so many samples are asked for
+    if isinstance(source, ast.Call) and last_name(source.func) in {"items", "keys"}:
+        return False  # the parts of one thing
     while isinstance(source, ast.Call) and source.args and isinstance(source.func, ast.Name):
         if source.func.id in {"range", "trange"}:
             return any(_counts_turns(one) for one in source.args)
@@ -73,9 +105,13 @@ def _is_training_loop(program: Program, loop: Loop) -> bool:  # noqa: PLR0911 - 
     return name is not None and bool(_DATA.fullmatch(name))
 
 
+def _is_range(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Call) and last_name(node.func) in {"range", "trange"}
+
+
 def _counts_turns(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
-        return True
+        return isinstance(node.value, int) and node.value >= _MANY
     return any(
         bool(_TURNS.fullmatch(last_name(one) or "")) or (last_name(one) or "").isupper()
         for one in ast.walk(node)
@@ -117,9 +153,26 @@ def _is_gathered(program: Program, kept: Kept) -> bool:
     name = last_name(container)
     for call in program.calls:
         called = (program.name_of_call(call) or "").rpartition(".")[2]
-        if called in _GATHERING and call.args and last_name(call.args[0]) == name:
+        if not call.args or last_name(call.args[0]) != name:
+            continue
+        if called in _GATHERING:
+            return True
+        if called in _AVERAGING and (
+            isinstance(kept.node, ast.ListComp) or _is_fresh(program, kept)
+        ):
             return True
     return False
+
+
+def _is_fresh(program: Program, kept: Kept) -> bool:
+    """A list that is new in every epoch, for the mean over its batches."""
+    name = last_name(kept.container)
+    loops = [loop for loop in loops_around(program, kept.node) if loop.node is not kept.loop.node]
+    return any(
+        name in stored and not isinstance(statement, ast.AugAssign)
+        for loop in loops
+        for stored, _value, statement in assignments_in(loop.node)
+    )
 
 
 def _is_tensor(program: Program, loop: Loop, node: ast.expr, depth: int) -> bool:  # noqa: C901, PLR0911, PLR0912 - one case a line
@@ -140,6 +193,8 @@ def _is_tensor(program: Program, loop: Loop, node: ast.expr, depth: int) -> bool
     if isinstance(node, ast.BinOp):
         return any(_is_tensor(program, loop, one, depth - 1) for one in (node.left, node.right))
     if not isinstance(node, ast.Call):
+        return False
+    if any((last_name(one) or "") in {"sess", "session"} for one in node.args):
         return False
     if traced_call(program, node) is not None:
         return True
@@ -243,6 +298,18 @@ parts = []
 for b in data:
     parts.append(model(b, training=False))
 whole = tf.concat(parts, 0)
+""",
+        """\
+for epoch in range(epochs):
+    batch_losses = []
+    for b in data:
+        batch_losses.append(train_step(b))
+    print(float(tf.reduce_mean(batch_losses)))
+""",
+        """\
+for _ in range(num_steps):
+    state, action = step_fn(sess)
+    actions.append(action)
 """,
     ),
 )

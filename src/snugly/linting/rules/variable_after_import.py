@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Final
 
-from snugly.linting.order import Event, events, follows
+from snugly.linting.order import Event, events, follows, starts_runtime
 from snugly.linting.rule import Alarm, Rule
 
 if TYPE_CHECKING:
@@ -15,18 +15,23 @@ if TYPE_CHECKING:
     from snugly.findings import Severity
     from snugly.linting.program import Program
 
-_READ_EARLY: Final = re.compile(
-    r"(TF|CUDA|XLA|KERAS|ONEDNN|NCCL|ROCR|HIP|MIOPEN|GRPC|AUTOGRAPH)_\w+"
+_KNOWN: Final = re.compile(r"(TF|CUDA|XLA|KERAS|ONEDNN|NCCL|ROCR|HIP|MIOPEN)_\w+")
+_AT_IMPORT: Final = re.compile(
+    r"TF_CPP_(MIN_LOG_LEVEL|MAX_VLOG_LEVEL|VMODULE)|TF_ENABLE_ONEDNN_OPTS|TF_ENABLED_DEVICE_TYPES|"
+    r"TF_USE_(LEGACY_KERAS|MODULAR_FILESYSTEM)|TF_ENABLE_(COND|CONTROL_FLOW|WHILE|TENSOR_ARRAY)_?V2|"
+    r"KERAS_(BACKEND|NNX_ENABLED|TORCH_DEVICE)"
 )
-_READ_LATE: Final = frozenset({"TF_CONFIG", "KERAS_HOME", "TF_KERAS"})
-"""TF_CONFIG is read when a distribution strategy is made."""
-_AT_FIRST_USE: Final = frozenset(
+"""Read by `import tensorflow` or `import keras`: every getenv() of TensorFlow 2.21 was listed with
+a library that was loaded before it. All others are read when the runtime starts."""
+_READ_LATE: Final = frozenset(
     {
-        *("CUDA_VISIBLE_DEVICES", "TF_GPU_ALLOCATOR", "TF_FORCE_GPU_ALLOW_GROWTH"),
-        *("CUDA_DEVICE_ORDER", "TF_GPU_HOST_MEM_LIMIT_IN_MB"),
+        *("TF_CONFIG", "KERAS_HOME", "TF_KERAS", "TF_ENABLE_AUTO_MIXED_PRECISION"),
+        *("TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_AUTOTUNE"),
+        *("XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION"),
     }
 )
-"""Read when the GPU is first used: after the import they work until then, and only then."""
+"""Read whenever they are needed, or by others: TF_CONFIG when a distribution strategy is made,
+XLA_PYTHON_… by JAX."""
 
 
 def check(program: Program) -> Iterator[Alarm]:
@@ -45,21 +50,29 @@ def check(program: Program) -> Iterator[Alarm]:
             if not name.startswith("KERAS_"):  # Keras's own are read by Keras alone
                 reader = imported.get("tensorflow") or reader
             if reader is not None and follows(program, reader, event):
-                yield _alarm(event.node, name, reader.node)
+                started = imported.get("operation")
+                if started is not None and not follows(program, started, event):
+                    started = None
+                yield _alarm(event.node, name, reader.node, started and started.node)
 
 
-def _alarm(node: ast.AST, name: str, imported: ast.AST) -> Alarm:
+def _alarm(node: ast.AST, name: str, imported: ast.AST, started: ast.AST | None) -> Alarm:
     line = getattr(imported, "lineno", "?")
     severity: Severity | None = None
-    if name in _AT_FIRST_USE:
-        severity = "warning"
-        said = (
-            f"{name} is set after TensorFlow was imported (line {line}): it counts only if nothing"
-            " has used the GPU before"
-        )
-    else:
+    if _AT_IMPORT.fullmatch(name):
         said = (
             f"{name} is set after TensorFlow was imported (line {line}), which has read it by then"
+        )
+    elif started is not None:
+        said = (
+            f"{name} is set after TensorFlow has started in line"
+            f" {getattr(started, 'lineno', '?')}, which has read it by then"
+        )
+    else:
+        severity = "note"
+        said = (
+            f"{name} is set after TensorFlow was imported (line {line}): it is read once, when the"
+            " runtime starts, so it counts only if nothing has run before"
         )
     return Alarm(node, said, severity=severity)
 
@@ -75,7 +88,9 @@ def _classify(program: Program, node: ast.AST) -> str | None:
         if tops & {"keras", "tf_keras"} or any("tensorflow.keras" in one for one in names):
             return "keras"
         return "tensorflow" if "tensorflow" in tops else None
-    return "variable" if _set_variables(program, node) else None
+    if _set_variables(program, node):
+        return "variable"
+    return "operation" if starts_runtime(program, node) else None
 
 
 def _set_variables(program: Program, node: ast.AST) -> list[str]:
@@ -95,7 +110,7 @@ def _set_variables(program: Program, node: ast.AST) -> list[str]:
             for given in node.args:
                 if isinstance(given, ast.Dict):
                     names += [_text(key) for key in given.keys if key is not None]
-    return [name for name in names if _READ_EARLY.fullmatch(name) and name not in _READ_LATE]
+    return [name for name in names if _KNOWN.fullmatch(name) and name not in _READ_LATE]
 
 
 def _is_environment(program: Program, node: ast.expr) -> bool:
@@ -119,6 +134,7 @@ os.environ['CUDA_VISIBLE_DEVICES'] = '0'
 """,
         """\
 from os import environ as env
+tf.zeros([2, 2])
 env.setdefault('XLA_FLAGS', '--xla_gpu_cuda_data_dir=/usr')
 """,
         """\
@@ -146,6 +162,11 @@ os.environ['MY_SETTING'] = '1'
 import os
 os.environ['TF_CONFIG'] = '{}'
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
+""",
+        """\
+import os
+os.environ['GRPC_FAIL_FAST'] = 'use_caller'
+os.environ['TF_ENABLE_AUTO_MIXED_PRECISION'] = '1'
 """,
         """\
 import os
