@@ -15,8 +15,10 @@ family has a file:
             lite       .tflite files and their arenas, from SNG560
             lite_shrink  smaller .tflite files, from SNG566
             lite_patches  rewriting .tflite files: patches, input size, from SNG575
+            compression  pruned models and distillation, from SNG530
             training   recomputation in the backward pass, from SNG540
             detection  input pipelines, GPU settings, detection configurations, from SNG550
+            engines    work on the workers of a cluster, from SNG580
             packing    offsets for buffers that share memory, from SNG590
     SNG6xx  guarding   running under a limit
     SNG7xx  causes     what a log, an exit code or an exception means, by `snugly explain`;
@@ -32,8 +34,10 @@ from typing import Final
 from snugly.codes import (
     causes,
     command,
+    compression,
     detection,
     devices,
+    engines,
     guarding,
     jacobians,
     leaks,
@@ -64,8 +68,10 @@ _ALL: Final = (
     *lite.CODES,
     *lite_shrink.CODES,
     *lite_patches.CODES,
+    *compression.CODES,
     *training.CODES,
     *detection.CODES,
+    *engines.CODES,
     *packing.CODES,
     *guarding.CODES,
     *causes.CODES,

@@ -75,6 +75,9 @@ def _run(request: bytes, recorder: Recorder, limit: int) -> str:
 def _is_shortage(problem: Exception) -> bool:
     import tensorflow as tf
 
+    if isinstance(problem, tf.errors.NotFoundError):
+        # cuDNN tried its algorithms, and none got the scratch memory that it wanted.
+        return "algorithm" in str(problem)
     return isinstance(problem, (MemoryError, tf.errors.ResourceExhaustedError))
 
 

@@ -1,9 +1,11 @@
-"""Batch normalisation whose gradient takes fewer buffers, and gives the same bits.
+"""Batch normalisation whose gradient takes fewer buffers.
 
 Keras 3 computes it from small operations (layers/normalization/batch_normalization.py), whose
 gradients TensorFlow makes one by one: four buffers of the input's size beside the input and the
 gradient, since what differs by channel alone is spread over the whole input first. Here the same
-numbers are multiplied and added in the same order, channel by channel, in one buffer.
+numbers are multiplied and added in the same order, channel by channel, in one buffer. The bits are
+Keras's own, but for graphs in which the input has other gradients as well, or ends a segment that
+is computed again: there TensorFlow adds up in another order, and the last digit may differ.
 """
 
 from __future__ import annotations

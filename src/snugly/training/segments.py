@@ -112,6 +112,7 @@ def _same_model(model: Any, source: Any) -> Any:
     if ORDER in source.__dict__:
         made.__dict__[ORDER] = source.__dict__[ORDER]  # the nodes are the same ones
     made.trainable = model.trainable
+    made.dtype_policy = model.dtype_policy  # half precision scales losses by it
     compile_like(made, model)
     return made
 

@@ -1,8 +1,8 @@
 """shrink: a model that trains in the memory there is, with the least harm that this takes.
 
-What is tried, in this order, until the prediction fits: nothing; leaner gradients and parts that
-are computed again; the batch in pieces; half precision; a smaller batch. Each is tried together
-with those before it, as far as the user allows what it does to the result.
+What is tried, in this order, until the prediction fits: nothing; parts computed again; leaner
+gradients; the batch in pieces; half precision; a smaller batch. Each is tried together with those
+before it, as far as the user allows what it does to the result.
 """
 
 from __future__ import annotations
@@ -119,17 +119,16 @@ class _Search:
     def _of_model(
         self, model: Any, before: tuple[Change, ...], question: Question
     ) -> Iterator[Shrunk]:
-        """As it is; leaner; parts computed again; then the batch in more and more pieces too."""
-        leaner, plain = _leaner(model), None
-        if leaner is not model:
-            plain = question.predict(model)
-            self.plain = self.plain or plain
-            yield self._made(model, before, plain, question.batch_size)
-        found = recompute(leaner, question)
-        if plain is not None:
-            before = (*before, _normalising(leaner, _saved(plain, found.plain)))
+        """As it is; parts computed again; leaner; then the batch in more and more pieces too."""
+        found = recompute(model, question)
         self.plain = self.plain or found.plain
         yield self._shrunk(found, before, question.batch_size)
+        # Second, for it gives the last digit otherwise in some graphs, and recomputation never.
+        leaner = _leaner(model)
+        if leaner is not model:
+            first, found = found, recompute(leaner, question)
+            before = (*before, _normalising(leaner, _saved(first.prediction, found.prediction)))
+            yield self._shrunk(found, before, question.batch_size)
         if found.reason:
             self.left_out.append(f"recomputation: {found.reason}")
         for pieces in self._pieces(leaner, question.batch_size):
@@ -195,7 +194,9 @@ class _Search:
         while batch > 1:
             batch //= 2
             question = replace(self.question, batch_size=batch)
-            found = recompute(_leaner(self.model), question)
+            found = recompute(self.model, question)
+            if not found.fits:
+                found = recompute(_leaner(self.model), question)
             saved = _saved(self.plain, found.plain)
             note = f"batches of {batch}: give `batch_size={batch}` to `fit`"
             change = Change("smaller batch", "changes-training", saved, note=note)
@@ -237,7 +238,7 @@ def _leaner(model: Any) -> Any:
 
 def _normalising(leaner: Any, saved: Size) -> Change:
     count = sum(map(can_be_lean, leaner.layers))
-    note = f"{count} layers of batch normalisation take fewer buffers for the same gradient"
+    note = f"{count} layers of batch normalisation take fewer buffers for their gradient"
     return Change("leaner normalisation", "same-result", saved, note=note)
 
 
