@@ -1,6 +1,6 @@
 """Times predicting `.tflite` files, and feeds the reader damaged ones.
 
-    python benchmarks/lite.py MODEL.tflite…              seconds of a fresh process, and of a call
+    python benchmarks/lite.py MODEL.tflite…              seconds of fresh processes, and of a call
     python benchmarks/lite.py --fuzz 10000 MODEL.tflite… every outcome is an answer or an error
 
 Damaged files are cut short, random, or real models with changed bytes; each is predicted for every
@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
 from snugly.errors import InputError
 from snugly.predicting.lite import LITE_RUNTIMES, predict_tflite
@@ -64,12 +65,41 @@ def fuzz(count: int, models: list[bytes]) -> None:
     print(f"{count} files: {dict(outcomes)}; slowest {slowest:.3f} s, peak {peak / 1024:.0f} MiB")
 
 
-def timed(path: Path) -> None:
-    """Seconds of a fresh command, and of each runtime's call."""
-    started = time.perf_counter()
-    command = [sys.executable, "-m", "snugly", "predict", str(path), "--output-format", "json"]
-    subprocess.run(command, check=True, capture_output=True)
-    line = f"{path.name:45} command {time.perf_counter() - started:.2f} s"
+def commanded(path: Path) -> tuple[float, float, bool]:
+    """Seconds of a fresh command, those of them on a core, and whether it loaded TensorFlow."""
+    words = ["predict", str(path), "--output-format", "json"]
+    code = (
+        f"import sys; from snugly.cli import main; main({words!r})\n"
+        "print('tensorflow' in sys.modules, file=sys.stderr)"
+    )
+    started, worked = time.perf_counter(), _on_cores()
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    seconds = time.perf_counter() - started
+    return seconds, _on_cores() - worked, done.stderr.split()[-1] == "True"
+
+
+def _on_cores() -> float:
+    """Seconds that processes of ours were at work, which others on the machine change little."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def timed(path: Path, rounds: int) -> None:
+    """Seconds of fresh commands, beside a Python that does nothing, and of each runtime's call."""
+    runs, bare = [], []
+    for _ in range(rounds):
+        runs.append(commanded(path))
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import numpy"], check=True)
+        bare.append(time.perf_counter() - started)
+    seconds = sorted(one for one, _, _ in runs)
+    worked = median(one for _, one, _ in runs)
+    loaded = "TENSORFLOW LOADED" if any(one for _, _, one in runs) else "no TensorFlow"
+    line = (
+        f"{path.name:45} {path.stat().st_size:>9,} B  command {median(seconds):.2f} s"
+        f" ({seconds[0]:.2f} to {seconds[-1]:.2f}; {worked:.2f} of processor time; {loaded};"
+        f" numpy alone {median(bare):.2f})"
+    )
     for runtime in LITE_RUNTIMES:
         started = time.perf_counter()
         predict_tflite(path, runtime)
@@ -82,12 +112,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--fuzz", type=int, default=0, metavar="N")
+    parser.add_argument("--rounds", type=int, default=7, help="fresh processes for each model")
     arguments = parser.parse_args()
     if arguments.fuzz:
         fuzz(arguments.fuzz, [path.read_bytes() for path in arguments.models])
         return
     for path in arguments.models:
-        timed(path)
+        timed(path, arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from tests.lite import micro_models as micro
 from tests.training import configs
@@ -250,6 +251,73 @@ def test_shrinking_a_tflite_loads_no_tensorflow(folder):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder
     )
     assert run.stdout.splitlines()[-1] == "LOADED []"
+
+
+def floats():
+    made = micro.Model(1)
+    given = made.tensor((1, 24, 24, 3), "FLOAT32")
+    values = made.convolution(given, 8, 3, "FLOAT32")
+    return made.finish((given,), (made.convolution(values, 8, 1, "FLOAT32"),))
+
+
+def test_quantising_is_told_with_what_it_did_to_outputs(folder, capsys):
+    # GIVEN a float model, and a budget that only a quantised one keeps
+    (folder / "float.tflite").write_bytes(floats())
+    np.save(folder / "inputs.npy", np.random.default_rng(0).random((6, 24, 24, 3)))
+    budget = str(int(shrink(floats()).after.arena) // 2)
+    words = ["shrink", "float.tflite", "--memory", budget, "--allow", "changes-training"]
+    # WHEN it may be quantised
+    assert main([*words, "--samples", "inputs.npy", "-o", "out.tflite"]) == 0
+    said = capsys.readouterr()
+    # THEN the change is told in words
+    assert said.out.startswith("fits: ")
+    assert "changes-training" in said.out
+    flat = " ".join(said.out.split())
+    assert "measured on 6 samples, outputs differ by up to" in flat
+    assert "of their range" in flat
+    assert "bytes" in flat
+    assert "written: out.tflite" in said.err
+    # AND in figures
+    assert main([*words, "--output-format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["accuracy"]["made_up"] is True
+    (row,) = found["accuracy"]["outputs"]
+    assert {"largest", "mean", "range", "relative", "agreement"} <= row.keys()
+    assert found["measured"]["after"] < found["measured"]["before"]
+    assert found["measured"]["provenance"] == "measured"
+
+
+def test_quantising_loads_no_tensorflow(folder):
+    (folder / "float.tflite").write_bytes(floats())
+    code = (
+        "import sys; from snugly.cli import main\n"
+        "main(['shrink', 'float.tflite', '--memory', '64', '--allow', 'changes-training'])\n"
+        "print('LOADED', sorted({'tensorflow', 'keras'} & sys.modules.keys()))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder
+    )
+    assert run.stdout.splitlines()[-1] == "LOADED []"
+    assert "quantisation" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["model.tflite", "--samples", "s.npy"], "changes results"),
+        (["model.tflite", "--samples", "s.npy", "--allow", "changes-training"], "no file"),
+        (["pipeline.config", "--host-memory", "1GiB", "--samples", "s.npy"], "for .tflite"),
+        (["none.keras", "-o", "out.tflite"], "there is no file"),
+        (["none.py:model", "--device", "esp32-s3"], "there is no script"),
+    ],
+)
+def test_samples_and_conversions_that_make_no_sense_are_refused(folder, capsys, more, message):
+    (folder / "pipeline.config").write_text(configs.ssd_mobilenet_v2_fpnlite())
+    assert main(["shrink", *more]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert "hint:" in said
+    assert not (folder / "out.tflite").exists()
 
 
 MODEL = """

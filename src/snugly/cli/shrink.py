@@ -1,7 +1,8 @@
 """Make a program need less memory, and say what each change saves and how safe it is.
 
 PROGRAM is a model.tflite, a pipeline.config of the Object Detection API, or a compiled Keras model:
-`script.py:name`, `module:name` or model.keras, whose plan for training is shown. Only what leaves
+`script.py:name`, `module:name` or model.keras, whose plan for training is shown. With -o OUT.tflite
+or a microcontroller, a model or SavedModel folder is converted to a .tflite first. Only what leaves
 the results as they are is done, unless --allow permits more. What is written is predicted again and
 checked from scratch first.
 
@@ -12,6 +13,7 @@ Exit codes: 0 it fits (or no budget was given); 1 it does not fit, and nothing i
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,12 +26,16 @@ from snugly.planning.safety import SAFETIES
 if TYPE_CHECKING:
     import argparse
 
+    from snugly.lite import LiteShrunk
+
 EXAMPLES = """\
 examples:
   snugly shrink model.tflite --memory 64KiB -o small.tflite
   snugly shrink model.tflite --device esp32-s3 -o small.tflite --emit-header small.h
   snugly shrink model.tflite -o small.tflite                 as small as can be
   snugly shrink model.tflite --memory 64KiB --kernels any -o small.tflite
+  snugly shrink model.tflite --memory 64KiB --allow changes-training --samples inputs.npy
+  snugly shrink model.keras --device esp32-s3 --allow changes-training -o model.tflite
   snugly shrink pipeline.config --host-memory 16GiB -o smaller.config
   snugly shrink train.py:model --memory 4GiB --batch-size 64
 """
@@ -83,6 +89,11 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--emit-header", metavar="FILE.h", help="also write arena size and offsets for C++"
     )
+    parser.add_argument(
+        "--samples",
+        metavar="FILE",
+        help="of a .tflite, with --allow changes-training: inputs (.npy or .npz) to quantise by",
+    )
     add_output_format(parser)
 
 
@@ -97,13 +108,34 @@ def run(arguments: argparse.Namespace) -> int:
             hint="write -o small.tflite --emit-header small.h",
         )
     suffix = Path(arguments.program).suffix.lower()
-    if suffix == ".tflite":
+    if suffix == ".tflite" or _is_for_lite(arguments, device):
         return _shrink_tflite(arguments, memory, device)
+    if arguments.samples is not None:
+        raise UsageError("--samples is for .tflite files", hint="leave it out")
     if arguments.emit_header is not None:
         raise UsageError("--emit-header is for .tflite files", hint="leave it out")
     if suffix == ".config":
         return _shrink_config(arguments, memory, device)
     return _shrink_program(arguments, memory, device)
+
+
+def _is_for_lite(arguments: argparse.Namespace, device: str | None) -> bool:
+    """Whether a program is to become a .tflite: by where it is written to, or where it runs."""
+    from snugly.devices import find_device
+    from snugly.lite.converting import is_convertible
+    from snugly.predicting.lite import LITE_RUNTIMES
+
+    if not is_convertible(arguments.program):
+        return False
+    if Path(arguments.output or "").suffix.lower() == ".tflite":
+        return True
+    if arguments.output is not None:
+        return False
+    if arguments.runtime in LITE_RUNTIMES:
+        return True
+    if device is None or device == "host" or device.startswith("gpu:"):
+        return False
+    return find_device(device).kind == "microcontroller"
 
 
 def _shrink_tflite(arguments: argparse.Namespace, memory: Any, device: str | None) -> int:
@@ -114,6 +146,11 @@ def _shrink_tflite(arguments: argparse.Namespace, memory: Any, device: str | Non
 
     if arguments.host_memory is not None:
         raise UsageError("--host-memory is for pipeline.config", hint="give --memory 64KiB")
+    if arguments.samples is not None and arguments.allow != SAFETIES[-1]:
+        raise UsageError(
+            "--samples are for quantising, which changes results",
+            hint=f"permit it with --allow {SAFETIES[-1]}, or leave --samples out",
+        )
     if arguments.emit_header is not None and arguments.runtime not in {None, "micro"}:
         raise InputError(f"{arguments.runtime} has no arena that is laid out before", code="SNG569")
     shrunk = lite.shrink(
@@ -123,7 +160,17 @@ def _shrink_tflite(arguments: argparse.Namespace, memory: Any, device: str | Non
         arguments.allow,
         device=device,
         kernels=arguments.kernels,
+        samples=arguments.samples,
+        allow_code=arguments.allow_code,
     )
+    if shrunk.refusal is not None:
+        raise InputError(
+            f"the interpreter of {shrunk.after.runtime} does not run the model as it was"
+            f" converted: {shrunk.refusal}",
+            code="SNG573",
+            hint="give --runtime litert if it is not for a microcontroller; else replace the"
+            " layers that the interpreter names",
+        )
     writes = shrunk.fits or arguments.best_effort
     if writes and arguments.output is not None:
         write_output(arguments.output, shrunk.data, _OUTPUT)
@@ -136,11 +183,28 @@ def _shrink_tflite(arguments: argparse.Namespace, memory: Any, device: str | Non
             _OUTPUT,
         )
     if chosen_output_format(arguments) == JSON:
-        print_json(shrink_data(shrunk, arguments.output if writes else None))
+        data = shrink_data(shrunk, arguments.output if writes else None)
+        print_json({**data, **_measured_data(shrunk)})
     else:
+        if shrunk.measured is not None:
+            notes = (*shrunk.notes, shrunk.measured.sentence())
+            shrunk = replace(shrunk, notes=notes)
         show(draw_shrink(shrunk))
     _say_written(arguments, writes=writes)
     return 0 if shrunk.fits else 1
+
+
+def _measured_data(shrunk: LiteShrunk) -> dict[str, Any]:
+    """What real interpreters gave: how outputs changed, and what they took."""
+    accuracy = None
+    if shrunk.accuracy is not None:
+        accuracy = {**asdict(shrunk.accuracy), "provenance": "measured"}
+        for row, output in zip(accuracy["outputs"], shrunk.accuracy.outputs, strict=True):
+            row["relative"] = output.relative
+    measured = None
+    if shrunk.measured is not None:
+        measured = {**asdict(shrunk.measured), "provenance": "measured"}
+    return {"accuracy": accuracy, "measured": measured}
 
 
 def _shrink_config(arguments: argparse.Namespace, memory: Any, device: str | None) -> int:

@@ -43,4 +43,27 @@ CODES: Final = (
         " what it takes. What such a model computes depends on what lies in memory.",
         "The file is damaged, or its converter was wrong. Convert the model again.",
     ),
+    Code(
+        "SNG571",
+        "The samples are not inputs of the model",
+        "The file that `--samples` names cannot be read, or its arrays have other names, shapes or"
+        " types than the inputs of the model. A `.npy` holds the one input, a `.npz` an array for"
+        " each, by name; the first axis counts the samples.",
+        "Write the inputs with `numpy.save` or `numpy.savez`, prepared as the model expects them.",
+    ),
+    Code(
+        "SNG572",
+        "The model cannot be converted to .tflite",
+        "TensorFlow's converter has no TFLite operators for something in the model, or does not"
+        " know the shapes of its inputs, or the model keeps variables between calls.",
+        "Replace the layers that are named, and build the model with inputs of known shapes.",
+    ),
+    Code(
+        "SNG573",
+        "A converter, quantiser or interpreter failed",
+        "The work was done in a process of its own, which refused the model, crashed, or took too"
+        " long. What it said last is in the message.",
+        "Check the model with `snugly predict`; where it is sound, convert it with another version"
+        " of TensorFlow.",
+    ),
 )

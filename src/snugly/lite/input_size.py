@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from snugly.errors import InputError
 from snugly.lite.input_size_rules import BrokenShapeError, Call
 from snugly.lite.input_size_shapes import shapes_of, values_of
-from snugly.lite.patches import MicroNeed, micro_need
+from snugly.lite.patches_ranking import MicroNeed, micro_need
 from snugly.lite.rewriting import Rewriting
 from snugly.readers.tflite import read_tflite
 from snugly.readers.tflite.structures import HOST

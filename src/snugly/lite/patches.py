@@ -19,11 +19,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 from snugly.lite.patches_layers import ELEMENTWISE, TYPES, WINDOWS, layers_of
+from snugly.lite.patches_ranking import MicroNeed, Wanted, best_of, micro_need
 from snugly.lite.patches_search import Search
-from snugly.lite.patches_writing import write_plain, write_stage
 from snugly.lite.rewriting import Rewriting
-from snugly.predicting.lite_micro import plan_micro
-from snugly.readers.tflite import read_tflite
 from snugly.readers.tflite.structures import HOST
 from snugly.units import Size
 
@@ -31,18 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from snugly.lite.patches_layers import Layer
+    from snugly.lite.patches_ranking import Candidate, Planned
     from snugly.lite.patches_search import Way
-    from snugly.readers.tflite import LiteModel
     from snugly.readers.tflite.structures import Target
-
-
-@dataclass(frozen=True, slots=True)
-class MicroNeed:
-    """What TFLite Micro needs for a model, predicted."""
-
-    head: Size
-    tail: Size
-    arena: Size  # the smallest arena with which the interpreter starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +63,13 @@ class Patched:
         return bool(self.patches) or self.after != self.before
 
 
-def micro_need(model: LiteModel, target: Target = HOST) -> MicroNeed:
-    """Head, tail and smallest arena of a model."""
-    plan = plan_micro(model, target)
-    return MicroNeed(Size(plan.head), Size(plan.tail), Size(plan.smallest_arena))
-
-
-def patched(
+def patched(  # noqa: PLR0913 - what can be said of patches, all but two by name
     model: bytes,
     memory: str | SupportsIndex | None = None,
     *,
     target: Target = HOST,
     least: Literal["arena", "head"] = "arena",
+    planned: Planned = "interpreter",
     time_limit: float = 30.0,
 ) -> Patched:
     """Rewrite a `.tflite` model so that its large layers run patch by patch.
@@ -97,7 +81,10 @@ def patched(
         target: what TFLite Micro is compiled for. More operators make a larger tail, so the best
             number of patches depends on it.
         least: what "smallest" means: the whole arena, or its head alone.
-        time_limit: seconds for the search; the best found until then is taken.
+        planned: who will say where tensors lie, by which the ways are ranked: the interpreter
+            itself, or an offline plan ("packed" or "overlapping") that the caller writes.
+        time_limit: seconds for the search, and again for planning what it found; the best found
+            until then is taken.
     """
     budget = None if memory is None else Size(memory)
     rewriting = Rewriting(bytes(model))
@@ -110,8 +97,9 @@ def patched(
     layers = layers_of(rewriting)
     search = Search(rewriting, layers, target, time_limit)
     work = sum(choice.work for choice in search.plain)
-    best = _best(bytes(model), search, target, budget, least)
-    if best is None or _measure(best.need, least) >= _measure(before, least):
+    wanted = Wanted(target, budget, least, planned)
+    best = best_of(bytes(model), search, wanted, time_limit=time_limit)
+    if best is None or wanted.measure(best.need) >= wanted.measure(before):
         note = _why_not(rewriting, layers, search)
         return Patched(bytes(model), before, before, 0.0, (), note)
     extra = (best.way.work - work) / work if work else 0.0
@@ -121,55 +109,8 @@ def patched(
         best.need,
         extra,
         _described(rewriting, best.way),
-        _note(rewriting, best, budget, search, extra),
+        _note(rewriting, best, wanted, search, extra),
     )
-
-
-@dataclass(slots=True)
-class _Candidate:
-    way: Way
-    data: bytes
-    need: MicroNeed
-
-
-def _measure(need: MicroNeed, least: str) -> tuple[int, int]:
-    return (need.arena, need.head) if least == "arena" else (need.head, need.arena)
-
-
-def _best(
-    model: bytes, search: Search, target: Target, budget: Size | None, least: str
-) -> _Candidate | None:
-    """The best way, each planned as the interpreter plans it."""
-    best: _Candidate | None = None
-    seen: set[object] = set()
-    for way in search.ways():
-        if best is not None and search.is_late():
-            break
-        if way.key in seen:
-            continue
-        seen.add(way.key)
-        data = _written(model, search.layers, way)
-        found = _Candidate(way, data, micro_need(read_tflite(data), target))
-        if best is None or _rank(found, budget, least) < _rank(best, budget, least):
-            best = found
-    return best
-
-
-def _rank(candidate: _Candidate, budget: Size | None, least: str) -> tuple[int, ...]:
-    """Lower is better: what fits comes first, by its work; of what does not, the smallest."""
-    if budget is not None and candidate.need.arena <= budget:
-        return 0, candidate.way.work, candidate.need.arena
-    return 1, *_measure(candidate.need, least), candidate.way.work
-
-
-def _written(model: bytes, layers: Sequence[Layer], way: Way) -> bytes:
-    rewriting = Rewriting(model)
-    for choice in way.choices:
-        if choice.stage is None:
-            write_plain(rewriting, layers[choice.first])
-        else:
-            write_stage(rewriting, choice.stage, choice.rows, choice.columns)
-    return rewriting.finish()
 
 
 def _described(rewriting: Rewriting, way: Way) -> tuple[PatchedLayers, ...]:
@@ -188,10 +129,11 @@ def _described(rewriting: Rewriting, way: Way) -> tuple[PatchedLayers, ...]:
 
 
 def _note(
-    rewriting: Rewriting, best: _Candidate, budget: Size | None, search: Search, extra: float
+    rewriting: Rewriting, best: Candidate, wanted: Wanted, search: Search, extra: float
 ) -> str:
     parts: list[str] = []
-    if budget is not None and best.need.arena > budget:
+    budget, planned = wanted.budget, wanted.planned  # where a plan follows, the least is not known
+    if budget is not None and best.need.arena > budget and planned == "interpreter":
         parts.append(
             f"no patches make it fit {budget}: the least arena found is {best.need.arena:,} bytes"
         )

@@ -20,8 +20,10 @@ from snugly.lite.writing import write_plan
 from snugly.predicting.lite import predict_tflite
 from snugly.readers.tflite import read_tflite
 from snugly.readers.tflite.micro_kernels import is_known
+from snugly.readers.tflite.structures import HOST, TARGET_32
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
 
     from snugly.devices import Device
@@ -40,12 +42,18 @@ class Goal:
     device: str | Device | None
     overlap: bool  # whether the reference kernels run it, of which overlaps are proven
     expired: Callable[[], bool]
+    samples: str | os.PathLike[str] | None = None  # of inputs, for what changes results
 
     def predict(self, source: bytes, name: str) -> LitePrediction:
         """What a file needs."""
         memory = None if self.device is not None else self.memory
         found = predict_tflite(source, self.runtime, memory, self.device)
         return replace(found, program=name)
+
+
+def need_of(prediction: LitePrediction) -> int:
+    """What has to fit: the whole arena of Micro, else the peak."""
+    return int(prediction.arena if prediction.runtime == "micro" else prediction.peak)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +114,13 @@ def compute_in_patches(source: bytes, goal: Goal) -> Made:
     """Run the layers with large images patch by patch, with as little work twice as will do."""
     budget = budget_for(None, goal.device) if goal.device is not None else None
     memory = goal.memory if budget is None else int(budget.bytes)
-    found = patched(source, memory, time_limit=PATCH_SECONDS)
+    found = patched(
+        source,
+        memory,
+        target=HOST if goal.device is None else TARGET_32,  # Arm's layout is within a few bytes
+        planned="overlapping" if goal.overlap else "packed",
+        time_limit=PATCH_SECONDS,
+    )
     return Made(found.data if found.is_changed else None, found.note)
 
 
