@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from snugly import devices, jacobians, linalg, lite, recording, training
+    from snugly import devices, engines, jacobians, linalg, lite, recording, training
     from snugly.devices import Budget, Device
     from snugly.errors import (
         InputError,
@@ -71,6 +71,7 @@ __all__ = [
     "checkpoint",
     "configure",
     "devices",
+    "engines",
     "explain",
     "guard",
     "jacobian",

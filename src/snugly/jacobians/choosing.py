@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from snugly.errors import MemoryLimitExceeded
 from snugly.jacobians.lines import Lines, Mode, filling_program, step_program
 from snugly.jacobians.memory import OBJECTS, transient_of, transient_of_loop
-from snugly.jacobians.plan import WAY_OUT, Plan, Portion, Request, result_bytes
+from snugly.jacobians.plan import WAY_OUT, Plan, Portion, Request, balanced, result_bytes
 from snugly.jacobians.recomputing import Recomputed, recomputable, segment_counts
 from snugly.jacobians.subject import tensorflow
 from snugly.units import Size
@@ -163,7 +163,7 @@ def _ways(subject: Subject, request: Request) -> list[Way]:
     # Columns are the way out where activations do not fit.
     is_long = columns * _FORWARD_COST > rows * _LONGEST_WAY_OUT
     way_out = [] if is_long else [Way("forward", WAY_OUT)]
-    if request.streamed:
+    if request.streamed and not request.lazy:
         return [Way("reverse", "rows lie together in the file"), *way_out]
     if columns * _FORWARD_COST < rows:
         return [Way("forward", f"fewer columns than rows: {numbers}"), Way("reverse", numbers)]
@@ -219,19 +219,13 @@ def _vectorised(draft: Draft, room: int, leaves: Sequence[Any] | None) -> Portio
         each = max(1.0, (second.transient - first.transient) / (large - small))
         shared = first.transient - each * small
         chunk = int(max(small, min((room - shared) / each, count, _LARGEST_CHUNK)))
-        chunk = _balanced(count, chunk)
+        chunk = balanced(count, chunk)
         found = second if chunk == large else draft.portion(chunk, leaves, vectorised=True)
     while found.transient > room and found.chunk > small:
         # The line through the probes was too low; what is predicted for the chunk itself counts.
         chunk = max(small, int(found.chunk * min(0.9, room / found.transient)))
         found = draft.portion(chunk, leaves, vectorised=True)
     return found if found.transient <= room else None
-
-
-def _balanced(count: int, chunk: int) -> int:
-    """The smallest chunk with as few turns."""
-    turns = -(-count // chunk)
-    return -(-count // turns)
 
 
 def _plan(  # noqa: PLR0913, PLR0917 - what a plan is made of
@@ -253,6 +247,7 @@ def _plan(  # noqa: PLR0913, PLR0917 - what a plan is made of
         peak=held,
         provenance="predicted" if predicted else "measured",
         streamed=request.streamed,
+        lazy=request.lazy,
         batch=examples if request.total else 0,
         batches=batches,
         segments=way.segments,

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
+    from snugly.engines import Engine
+
 _MODES: Final = ("auto", "reverse", "forward")
 _WORTH_ASKING: Final = 1 << 28
 """Results below this fit any machine that runs TensorFlow."""
@@ -55,7 +57,7 @@ def jacobian(  # noqa: PLR0913 - the public contract
     overwrite: bool = False,
     precision: str | None = None,
     progress: Callable[[float], None] | None = None,
-    engine: None = None,
+    engine: Engine | None = None,
 ) -> Any:
     """The Jacobian of a function or Keras model, computed in the memory it is given.
 
@@ -76,7 +78,9 @@ def jacobian(  # noqa: PLR0913 - the public contract
         precision: `"bfloat16"` or `"float16"` to keep the result in; what that costs is measured
             on some rows and reported.
         progress: Called with the finished share. By default long work shows a bar on a terminal.
-        engine: Where the work runs; only this process, for now.
+        engine: Where the work runs: `snugly.engines.dask(client)` for the workers of a cluster.
+            `memory` is then what each worker may hold, and the result a lazy Dask array; with
+            `out=`, a store on a file system that all workers see.
 
     Returns:
         A tensor of shape `y.shape + x.shape`, with `.plan`, `.method`, `.reason` and `.notes`; a
@@ -92,7 +96,9 @@ def jacobian(  # noqa: PLR0913 - the public contract
         >>> jacobian(lambda v: v**2, tf.constant([1.0, 2.0]), memory="1MiB").numpy().tolist()
         [[2.0, 0.0], [0.0, 4.0]]
     """
-    _check(mode, sparsity, per_example, wrt, engine)
+    _check(mode, sparsity, per_example, wrt)
+    if engine is not None:
+        _check_engine(engine, sparsity)
     if sparsity is not None:
         from snugly.jacobians.sparse import sparse_jacobian
 
@@ -107,6 +113,10 @@ def jacobian(  # noqa: PLR0913 - the public contract
         streamed=out is not None,
         item=0 if narrow is None else narrow.size,
     )
+    if engine is not None:
+        path = None if out is None else Path(out)
+        with shown(f"Jacobian of {about.subject.title}", progress) as report:
+            return _elsewhere(engine, about, request, leaves, path, narrow, overwrite, report, wrt)
     request = _with_available(request, about)
     plan = settle(about, request, leaves, narrow)
     if out is not None and about.subject.random:
@@ -135,7 +145,7 @@ def plan(  # noqa: PLR0913 - as `jacobian`
     values; with `tf.TensorSpec`s in its place nothing runs, and they are taken to mix.
     """
     tf = tensorflow()
-    _check(mode, None, per_example, wrt, None)
+    _check(mode, None, per_example, wrt)
     about = known(f, x, wrt)
     narrow = narrow_type(precision, about.subject)
     request = Request(
@@ -245,7 +255,10 @@ def _streamed(  # noqa: PLR0913, PLR0917 - what a computation is made of
         overwrite=overwrite,
         progress=report,
     )
-    result = opened(store)
+    return _finished(opened(store), plan, suspect)
+
+
+def _finished(result: Any, plan: Plan, suspect: bool) -> Any:
     if suspect and isinstance(result, np.ndarray):
         plan = plan.noting(*_not_finite([result]))
     elif suspect:
@@ -253,6 +266,48 @@ def _streamed(  # noqa: PLR0913, PLR0917 - what a computation is made of
     _say(plan)
     _attach(result, plan)
     return result
+
+
+def _elsewhere(  # noqa: PLR0913, PLR0917 - what a computation is made of
+    engine: Engine,
+    about: Known,
+    request: Request,
+    leaves: Sequence[Any],
+    path: Path | None,
+    narrow: Any,
+    overwrite: bool,
+    report: Callable[[float], None],
+    wrt: Any,
+) -> Any:
+    """On the workers of an engine: into a store, or as Dask arrays."""
+    from snugly.jacobians.lazy import lazily_on
+    from snugly.jacobians.on_cluster import Crew, request_for, stream_on
+
+    crew = Crew(engine, about, request.budget)
+    request = request_for(crew, request)
+    if path is None:
+        plan, rows = lazily_on(crew, about, request, leaves, narrow)
+        tf, plan = tensorflow(), plan.noting(*_unconnected(about, wrt))
+        _say(plan)
+        for row in rows:
+            for part in row:
+                _attach(part, plan)
+        packed = [tf.nest.pack_sequence_as(_inputs(about.subject), row) for row in rows]
+        return tf.nest.pack_sequence_as(_packing(tf, about.subject.result), packed)
+    plan = crew.plan(lambda: settle(about, request, leaves, narrow))
+    plan = plan.noting(*_unconnected(about, wrt))
+    store, suspect = stream_on(
+        crew,
+        about,
+        plan,
+        leaves,
+        path,
+        whole=_whole(plan, request),
+        narrow=narrow,
+        overwrite=overwrite,
+        progress=report,
+    )
+    return _finished(opened(store), plan, suspect)
 
 
 def _whole(plan: Plan, request: Request) -> bool:
@@ -314,17 +369,30 @@ def _attach(result: Any, plan: Plan) -> None:
     result.notes = plan.notes
 
 
-def _check(mode: str, sparsity: Any, per_example: bool, wrt: Any, engine: Any) -> None:
+def _check(mode: str, sparsity: Any, per_example: bool, wrt: Any) -> None:
     if mode not in _MODES:
         raise InputError(
             f"there is no mode {mode!r}", code="SNG529", hint=f"mode is one of {', '.join(_MODES)}"
         )
-    if engine is not None:
-        raise InputError("Jacobians run in this process only", code="SNG529", hint="engine=None")
     if sparsity is not None and (per_example or wrt is not None):
         raise InputError(
             "sparsity is for the whole Jacobian by x: neither per_example nor wrt go with it",
             code="SNG529",
+        )
+
+
+def _check_engine(engine: Any, sparsity: Any) -> None:
+    if not hasattr(engine, "everywhere"):
+        raise InputError(
+            f"{engine!r:.80} is no engine; without one, Jacobians run in this process",
+            code="SNG529",
+            hint="engine=snugly.engines.dask(client), or leave it out",
+        )
+    if sparsity is not None:
+        raise InputError(
+            "a sparse Jacobian takes a few products, and is computed in this process",
+            code="SNG587",
+            hint="leave `engine` out",
         )
 
 

@@ -56,6 +56,8 @@ class Plan:
     provenance: Provenance
     """Whether the peak is predicted or was measured on one line."""
     streamed: bool = False
+    lazy: bool = False
+    """Whether blocks are made when somebody asks for them, and kept nowhere."""
     batch: int = 0
     """How many examples at a time; 0 for all of them."""
     batches: int = 1
@@ -68,6 +70,7 @@ class Plan:
         how = f"{self.chunk} at a time" if self.vectorised else "one at a time"
         kind = "rows" if self.mode == "reverse" else "columns"
         where = "on disk" if self.streamed else "in memory"
+        where = "when asked for" if self.lazy else where
         how += f", activations made again in {self.segments} segments" if self.segments else ""
         how += f", {self.batch} examples at a time" if self.batch else ""
         said = "".join(f"\n  {note}" for note in self.notes)
@@ -105,6 +108,8 @@ class Request:
     whole: bool = True
     """Whether the zeros between examples are part of the result."""
     streamed: bool = False
+    lazy: bool = False
+    """Whether blocks are made when somebody asks for them: as if streamed, but into no file."""
     item: int = 0
     """Bytes of an entry of the result, where that is not the input's own type."""
     available: Size | None = None
@@ -121,3 +126,9 @@ def result_bytes(subject: Subject, request: Request) -> Size:
             blocks = (request.total or each) ** (2 if request.whole else 1)
             total += (output.size // each) * (source.size // each) * blocks * item
     return Size(total)
+
+
+def balanced(count: int, chunk: int) -> int:
+    """The smallest chunk with as few turns."""
+    turns = -(-count // chunk)
+    return -(-count // turns)

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from snugly.units import Size
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+
+_LONGEST_JOURNAL: Final = 16 << 20
+"""Characters of a journal that are read: some hundred thousand pieces."""
 
 
 class Store:
@@ -46,6 +50,15 @@ class Store:
 
     def begin(self, fingerprint: str, *, overwrite: bool) -> int:
         """Make the file, or find it half filled; how many lines are there already."""
+        done = self._begun(fingerprint, overwrite=overwrite)
+        return done if isinstance(done, int) else 0
+
+    def begin_in_pieces(self, fingerprint: str, *, overwrite: bool) -> list[list[int]]:
+        """The same for pieces in any order: the numbers of those that are there already."""
+        done = self._begun(fingerprint, overwrite=overwrite)
+        return done if isinstance(done, list) else []
+
+    def _begun(self, fingerprint: str, *, overwrite: bool) -> int | list[list[int]]:
         with self.refusing():
             if self.path.exists() or self.path.is_symlink():
                 done = self._recorded(fingerprint)
@@ -64,8 +77,8 @@ class Store:
             self.note(fingerprint, 0)
         return 0
 
-    def note(self, fingerprint: str, done: int) -> None:
-        """Record that so many lines are safely in the file."""
+    def note(self, fingerprint: str, done: int | list[list[int]]) -> None:
+        """Record that so many lines, or these pieces, are safely in the file."""
         with self.refusing():
             self.sync()
             draft = self.journal.with_name(self.journal.name + ".new")
@@ -79,14 +92,17 @@ class Store:
         self.close()
         self.journal.unlink(missing_ok=True)
 
-    def _recorded(self, fingerprint: str) -> int | None:
+    def _recorded(self, fingerprint: str) -> int | list[list[int]] | None:
         try:
-            said = json.loads(self.journal.read_text()[:4096])
+            with self.journal.open(encoding="utf-8") as file:
+                said = json.loads(file.read(_LONGEST_JOURNAL))
         except (OSError, ValueError):
             return None
         same = isinstance(said, dict) and said.get("fingerprint") == fingerprint
         done = said.get("done") if same else None
-        return done if isinstance(done, int) and done >= 0 and self.is_whole() else None
+        counted = isinstance(done, int) and done >= 0
+        listed = isinstance(done, list) and all(_is_piece(piece) for piece in done)
+        return done if (counted or listed) and self.is_whole() else None
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
@@ -193,11 +209,11 @@ class NpyStore(Store):
         """Write rows that lie one under the other, from some column on."""
         with self.refusing():
             if block.shape[1] == self.columns:
-                self._put(np.ascontiguousarray(block), row * self._row)
+                self._put(np.ascontiguousarray(block, self.dtype), row * self._row)
                 return
             for number, line in enumerate(block):
                 place = (row + number) * self._row + column * self.dtype.itemsize
-                self._put(np.ascontiguousarray(line), place)
+                self._put(np.ascontiguousarray(line, self.dtype), place)
 
     def _put(self, block: np.ndarray, place: int) -> None:
         view = memoryview(block.view(np.uint8).reshape(-1))  # type: ignore[arg-type]
@@ -272,7 +288,7 @@ class ZarrStore(Store):
             if os.fstat(file).st_size == 0:
                 os.truncate(file, self.grain * self._row)
             for number, line in enumerate(block):
-                view = memoryview(np.ascontiguousarray(line).view(np.uint8).reshape(-1))  # type: ignore[arg-type]
+                view = memoryview(np.ascontiguousarray(line, self.dtype).view(np.uint8).reshape(-1))  # type: ignore[arg-type]
                 place = (inside + number) * self._row + column * self.dtype.itemsize
                 while view:
                     written = os.pwrite(file, view, place)
@@ -307,3 +323,8 @@ def _divided(extents: Sequence[int], most: int) -> tuple[int, ...]:
             break
         most //= max(1, extent)
     return tuple(chunk)
+
+
+def _is_piece(said: Any) -> bool:
+    """Whether a journal's entry is four numbers, as `pieces.as_record` writes them."""
+    return isinstance(said, list) and len(said) == 4 and all(isinstance(n, int) for n in said)  # noqa: PLR2004 - portion, first, stop, example

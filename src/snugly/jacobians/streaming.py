@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from snugly.jacobians.known import Known
+    from snugly.jacobians.pieces import Outline, SentPortion
     from snugly.jacobians.plan import Plan, Portion
     from snugly.jacobians.subject import Leaf, Subject
 
@@ -112,7 +113,7 @@ def stream(  # noqa: PLR0913 - what a computation is made of
     """Fill a store, or go on filling it; whether some entry may not be finite."""
     fingerprint = fingerprint_of(known.subject, plan, leaves, narrow)
     done = store.begin(fingerprint, overwrite=overwrite)
-    writer = _Writer(known.subject, store, whole=whole)
+    writer = Writer(known.subject, store, whole=whole)
     suspect, noted = False, time.monotonic()
     try:
         for portion, first, number, example in _chunks(plan):
@@ -126,7 +127,7 @@ def stream(  # noqa: PLR0913 - what a computation is made of
             values = block = None
             for across, block in enumerate(found):
                 values = array_of(block)
-                suspect |= not np.isfinite(values.sum(dtype=_summing(values)))
+                suspect |= not np.isfinite(values.sum(dtype=summing(values)))
                 writer.write(portion, across, first, values, example)
             del found, values, block, batch
             progress(min(1.0, (number + portion.chunk) / plan.lines))
@@ -153,13 +154,19 @@ def fingerprint_of(subject: Subject, plan: Plan, leaves: Sequence[Any], narrow: 
     steps = (plan.method, plan.mode, *parts, str(narrow))
     digest.update(repr(steps).encode())
     graph = subject.concrete.graph
-    for operation in graph.get_operations():
+    operations = graph.get_operations()
+    position = {operation.name: number for number, operation in enumerate(operations)}
+    for operation in operations:
         # Names are numbered anew in each process; what is computed is in kinds and constants.
         digest.update(operation.type.encode())
+        digest.update(repr([position[tensor.op.name] for tensor in operation.inputs]).encode())
         if operation.type == "Const":
             digest.update(operation.get_attr("value").SerializeToString(deterministic=True))
     for tensor in leaves:
         digest.update(np.ascontiguousarray(tensor.numpy()).tobytes())
+    for outer, _ in graph.captures:
+        if hasattr(outer, "numpy") and outer.dtype.is_numpy_compatible:
+            digest.update(np.ascontiguousarray(outer.numpy()).tobytes())
     for variable in (*graph.variables, *(subject.variables or ())):
         digest.update(array_of(variable.read_value()).tobytes())
     return digest.hexdigest()
@@ -177,16 +184,21 @@ def _chunks(plan: Plan) -> Iterator[tuple[Portion, int, int, int]]:
             before += portion.lines.count
 
 
-class _Writer:
+class Writer:
     """Knows where in the matrix the lines of each output and input belong."""
 
-    def __init__(self, subject: Subject, store: Store, *, whole: bool) -> None:
+    def __init__(self, subject: Subject | Outline, store: Store, *, whole: bool) -> None:
         self._store, self._whole = store, whole
         self._rows = _offsets(subject.outputs)
         self._columns = _offsets(subject.sources)
 
     def write(
-        self, portion: Portion, across: int, first: int, values: np.ndarray, before: int
+        self,
+        portion: Portion | SentPortion,
+        across: int,
+        first: int,
+        values: np.ndarray,
+        before: int,
     ) -> None:
         """Put some lines where they belong; `before` so many examples of other batches."""
         lines = portion.lines
@@ -198,7 +210,12 @@ class _Writer:
             self._write_blocks(portion, across, first, values, before)
 
     def _write_blocks(
-        self, portion: Portion, across: int, first: int, values: np.ndarray, before: int
+        self,
+        portion: Portion | SentPortion,
+        across: int,
+        first: int,
+        values: np.ndarray,
+        before: int,
     ) -> None:
         lines, width = portion.lines, values.shape[2]
         for number in range(lines.examples):
@@ -207,7 +224,9 @@ class _Writer:
             column = self._columns[across] + example * width if self._whole else 0
             self._store.write(row, column, values[:, number])
 
-    def _write_columns(self, portion: Portion, across: int, first: int, values: np.ndarray) -> None:
+    def _write_columns(
+        self, portion: Portion | SentPortion, across: int, first: int, values: np.ndarray
+    ) -> None:
         """Columns lie apart in the file: each row's few numbers are put one after the other."""
         lines, output = portion.lines, portion.lines.across[across]
         if not lines.examples:
@@ -225,5 +244,6 @@ def _offsets(leaves: Sequence[Leaf]) -> list[int]:
     return list(itertools.accumulate((leaf.size for leaf in leaves), initial=0))
 
 
-def _summing(values: np.ndarray) -> Any:
+def summing(values: np.ndarray) -> Any:
+    """The type in which a sum over these numbers cannot overflow without one of them."""
     return np.complex128 if values.dtype.kind == "c" else np.float64

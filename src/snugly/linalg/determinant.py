@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    from snugly.engines import Engine
     from snugly.linalg.computing import Outcome
 
 
-def slogdet(
+def slogdet(  # noqa: PLR0913 - the public contract
     a: Any,
     memory: int | str | None = None,
     *,
     overwrite: bool = False,
     scratch: str | os.PathLike[str] | None = None,
     progress: Callable[[float], None] | None = None,
+    engine: Engine | None = None,
 ) -> LogDeterminant:
     """Sign and logarithm of the determinant, with an error bar, in the memory it is given.
 
@@ -46,6 +48,10 @@ def slogdet(
             folder for temporary files.
         progress: Called with the finished share, from 0 to 1. By default long work shows a bar on
             a terminal.
+        engine: Where the work runs: `snugly.engines.dask(client)` for the workers of a cluster,
+            which then also takes Dask arrays. `memory` is what each worker may hold, and `scratch`
+            a folder that all of them see. Results are numbers, also of tensors: they have no
+            gradient. By default, this process.
 
     Returns:
         `sign, logabs`, and `.error`, `.sign_certain`, `.method`, `.reason`, `.peak`.
@@ -60,6 +66,8 @@ def slogdet(
         (-1.0, 1.791759)
     """
     settings = Settings(_budget(memory), overwrite, scratch, progress)
+    if engine is not None:
+        return _logarithm(_on(engine, a, settings))
     if _is_tensor(a):
         from snugly.linalg.tensors import slogdet_of_tensor
 
@@ -67,13 +75,14 @@ def slogdet(
     return _logarithm(compute(open_source(a), settings))
 
 
-def det(
+def det(  # noqa: PLR0913 - as `slogdet`
     a: Any,
     memory: int | str | None = None,
     *,
     overwrite: bool = False,
     scratch: str | os.PathLike[str] | None = None,
     progress: Callable[[float], None] | None = None,
+    engine: Engine | None = None,
 ) -> Determinant:
     """The determinant as mantissa · 2**exponent, which neither overflows nor underflows.
 
@@ -86,15 +95,29 @@ def det(
         -2.0
     """
     settings = Settings(_budget(memory), overwrite, scratch, progress, compiled=False)
-    if _is_tensor(a):
-        from snugly.linalg.tensors import array_of_tensor
+    if engine is not None:
+        outcome = _on(engine, a, settings)
+    else:
+        if _is_tensor(a):
+            from snugly.linalg.tensors import array_of_tensor
 
-        a, settings = array_of_tensor(a), settings.keeping_input()
-    outcome = compute(open_source(a), settings)
+            a, settings = array_of_tensor(a), settings.keeping_input()
+        outcome = compute(open_source(a), settings)
     mantissa, exponent = outcome.parts()
     if not outcome.shape:
         mantissa, exponent = mantissa.item(), int(exponent)
     return Determinant(mantissa, exponent, _logarithm(outcome))
+
+
+def _on(engine: Engine, a: Any, settings: Settings) -> Outcome:
+    from snugly.engines.engine import checked
+    from snugly.linalg.on_cluster import compute_on
+
+    if _is_tensor(a):
+        from snugly.linalg.tensors import array_of_tensor
+
+        a = array_of_tensor(a)
+    return compute_on(checked(engine), a, settings.keeping_input())
 
 
 def _logarithm(outcome: Outcome) -> LogDeterminant:

@@ -12,6 +12,7 @@ by rows is passed as its transpose, which has the same determinant.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +24,7 @@ import numpy as np
 from snugly.errors import MissingDependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _LETTERS: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _ROUTINES: Final = ("getrf", "getri", "trsm", "gemm", "laswp")
@@ -196,6 +197,47 @@ def _from_numpy(names: list[str]) -> tuple[type, list[Any]] | None:
         for function in functions:
             function.restype = None
         return integer, functions
+    return None
+
+
+@contextlib.contextmanager
+def blas_threads(count: int) -> Iterator[None]:
+    """Let NumPy's BLAS use so many threads meanwhile, where it is one that can be told (OpenBLAS).
+
+    Workers of a cluster begin with one, whatever their share of the machine is.
+    """
+    switches = _thread_switches()
+    before = switches[0]() if switches is not None else count
+    if switches is None or before == count:
+        yield
+        return
+    switches[1](count)
+    try:
+        yield
+    finally:
+        switches[1](before)
+
+
+@cache
+def _thread_switches() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    try:
+        from numpy.linalg import _umath_linalg
+
+        library = ctypes.CDLL(str(_umath_linalg.__file__))
+    except (ImportError, AttributeError, OSError):
+        return None
+    for spelling in (
+        "scipy_openblas_{}_num_threads64_",
+        "scipy_openblas_{}_num_threads",
+        "openblas_{}_num_threads64_",
+        "openblas_{}_num_threads",
+    ):
+        try:
+            get, put = (getattr(library, spelling.format(word)) for word in ("get", "set"))
+        except AttributeError:
+            continue
+        get.restype, put.restype = ctypes.c_int, None
+        return get, put
     return None
 
 

@@ -25,6 +25,7 @@ from snugly.linalg.lapack import Lapack, lapack_for
 from snugly.linalg.product import Product
 from snugly.linalg.scan import Scales, take_out
 from snugly.linalg.streaming import Block, stream
+from snugly.linalg.streaming import cuts as _cuts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -167,10 +168,3 @@ class _Work:
         self, schedule: list[tuple[Panel, Block]]
     ) -> Iterator[tuple[tuple[Panel, Block], np.ndarray]]:
         return stream(self._scratch, schedule, lambda item: item[1], self._buffers)
-
-
-def _cuts(start: int, width: int, size: int, height: int) -> Iterator[tuple[int, int]]:
-    """Blocks of rows, cut so that none reaches across the end of the diagonal block."""
-    for low, high in ((start, start + width), (start + width, size)):
-        for begin in range(low, high, height):
-            yield begin, min(begin + height, high)

@@ -126,6 +126,26 @@ def choose(
     )
 
 
+def choose_shared(
+    shape: tuple[int, int], working: np.dtype[Any], budget: Size, *, reading: int, widest: int
+) -> Plan | None:
+    """The plan for one large matrix that several workers share; None where nothing fits one.
+
+    Args:
+        shape: The shape of the matrix.
+        working: The type that is computed in.
+        budget: What each worker may hold.
+        reading: Bytes that reading columns holds beside them.
+        widest: Columns of a panel at most, so that there are panels enough for all workers.
+    """
+    return _Options(shape, working, reading).shared(budget, widest)
+
+
+def least_shared(shape: tuple[int, int], working: np.dtype[Any], reading: int) -> Size:
+    """The least that a worker must have for one large matrix."""
+    return min(option.peak for option in _Options(shape, working, reading).smallest())
+
+
 class _Options:
     """What could be done with a stack of matrices."""
 
@@ -160,6 +180,16 @@ class _Options:
             enough = chunk >= lanes.smallest_chunk(self._size, self._item)
             return self._side_by_side(chunk) if enough else None
         return self._out_of_core(budget) if option.method == "copy" else None
+
+    def shared(self, budget: Size, widest: int) -> Plan | None:
+        """Panels for several workers, or tiles for one where no useful panel fits."""
+        height, room = self._height(), int(budget) - self._fixed()
+        width = min(self._widest(room, height), widest)
+        if width >= min(_NARROWEST, self._size):
+            return self._in_panels(width, height)
+        side = min(math.isqrt(max(0, room - _PACKED) // (tiles.HELD * self._item)), self._size)
+        tiled = self._in_tiles(side) if side >= _SMALLEST_TILE else None
+        return tiled if tiled is not None and tiled.peak <= budget else None
 
     def smallest(self) -> list[Plan]:
         """The ways that take the least memory."""

@@ -57,10 +57,19 @@ class Scales:
         """The scales; where all is zero, so is the scale."""
         return np.maximum(self._highest, -self._lowest)
 
+    @property
+    def reach(self) -> tuple[np.ndarray, np.ndarray]:
+        """The largest and the smallest number seen in each line, zero among them."""
+        return self._highest, self._lowest
+
+    def take(self, reach: tuple[np.ndarray, np.ndarray]) -> None:
+        """Take in what another one has seen."""
+        np.maximum(self._highest, reach[0], out=self._highest)
+        np.minimum(self._lowest, reach[1], out=self._lowest)
+
     def joined(self, other: Scales) -> Scales:
         """What both have seen."""
-        np.maximum(self._highest, other._highest, out=self._highest)
-        np.minimum(self._lowest, other._lowest, out=self._lowest)
+        self.take(other.reach)
         return self
 
     def scaled(self, exponents: np.ndarray | None) -> np.ndarray:

@@ -148,6 +148,29 @@ class ArraySource(Source):
             _give_back(self._map, piece)
 
 
+class PartOfStack(Source):
+    """Some matrices of a stack, from one number on."""
+
+    def __init__(self, whole: Source, begin: int, end: int) -> None:
+        super().__init__((end - begin, *whole.shape[-2:]), whole.stored, whole.title)
+        self.working = whole.working
+        self._whole, self._begin = whole, begin
+
+    @property
+    def by_rows(self) -> bool:
+        return self._whole.by_rows
+
+    @property
+    def reading(self) -> int:
+        return self._whole.reading
+
+    def read(self, index: int, start: int, stop: int, out: np.ndarray) -> None:
+        self._whole.read(self._begin + index, start, stop, out)
+
+    def position(self, index: int, row: int, column: int) -> tuple[int, ...]:
+        return self._whole.position(self._begin + index, row, column)
+
+
 def checked_shape(shape: tuple[int, ...], title: str) -> tuple[int, ...]:
     """The shape, if it is that of square matrices."""
     if not shape[:-1]:

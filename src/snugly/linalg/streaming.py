@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from snugly.linalg.scratch import Scratch
+    from snugly.linalg.shelf import Shelf
 
 Item = TypeVar("Item")
 
@@ -33,7 +34,7 @@ class Block:
 
 
 def stream(
-    scratch: Scratch,
+    scratch: Scratch | Shelf,
     schedule: Sequence[Item],
     block_of: Callable[[Item], Block],
     buffers: Sequence[np.ndarray],
@@ -75,3 +76,10 @@ def stream(
     finally:
         free.put(None)
         reader.join()
+
+
+def cuts(start: int, width: int, size: int, height: int) -> Iterator[tuple[int, int]]:
+    """Blocks of rows, cut so that none reaches across the end of the diagonal block."""
+    for low, high in ((start, start + width), (start + width, size)):
+        for begin in range(low, high, height):
+            yield begin, min(begin + height, high)

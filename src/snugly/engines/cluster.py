@@ -1,0 +1,216 @@
+"""A Dask cluster as an engine. Dask schedules, moves and restarts; nothing of that is done here."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import distributed
+from distributed.comm.core import CommClosedError
+
+from snugly.engines import provided
+from snugly.engines.engine import Task, Worker
+from snugly.engines.fitness import check_versions
+from snugly.errors import InputError, SnuglyError
+from snugly.units import Size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_GLANCE: Final = 0.01
+"""Seconds between two looks at what has ended."""
+
+
+class DaskEngine:
+    """The workers of a Dask cluster; `with` closes the connection if it was opened here."""
+
+    def __init__(self, client: Any, *, own: bool, patience: float) -> None:
+        self.client = client
+        self._own = own
+        self._patience = patience
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+        return f"the Dask cluster at {self.client.scheduler.address}"
+
+    def __repr__(self) -> str:
+        return f"<snugly engine: {self.title}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection, if an address was given; a client of the user's stays open."""
+        if self._own:
+            self.client.close()
+
+    def workers(self, *, tensorflow: bool = False) -> list[Worker]:
+        """The workers there are, once they are found to be fit for the work.
+
+        Raises:
+            InputError: There are none, or some lack a package or have another version of it.
+        """
+        self._wait_for_one()
+        check_versions(self.client, tensorflow=tensorflow)
+        return [
+            Worker(
+                name,
+                str(about.get("host", name)),
+                int(about.get("nthreads", 1)),
+                Size(int(about["memory_limit"])) if about.get("memory_limit") else None,
+            )
+            for name, about in sorted(self._information().items())
+        ]
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """Call a function once in each worker; its results by the workers' names.
+
+        Raises:
+            InputError: A worker died of it.
+        """
+        try:
+            return self.client.run(function, *arguments)
+        except CommClosedError as error:
+            raise InputError(
+                f"a worker of {self.title} died while it was made ready for the work",
+                code="SNG585",
+            ) from error
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[str, Any]]:
+        """Run tasks; each one's key and result, as they end.
+
+        Raises:
+            InputError: Workers died of it, there are none any more, or none that is awake.
+        """
+        names = sorted(self._information())
+        futures: dict[str, Any] = {}
+        run = uuid.uuid4().hex[:12]
+        for number, task in enumerate(tasks):
+            where: dict[str, Any] = {}
+            if task.place is not None and names:
+                place = names[task.place % len(names)]
+                where = {"workers": [place], "allow_other_workers": True}
+            futures[task.key] = self.client.submit(
+                _called,
+                task.function,
+                task.arguments,
+                [futures[key] for key in task.after],
+                key=f"snugly-{task.key}-{run}",
+                pure=False,
+                priority=-number,
+                **where,
+            )
+        try:
+            yield from self._ended({future: key for key, future in futures.items()})
+        finally:
+            left = [future for future in futures.values() if not future.done()]
+            if left:
+                self.client.cancel(left, force=True)
+
+    def provide(self, name: str, content: Any) -> None:
+        """Have something lie ready for tasks, in every worker that is or will be."""
+        self.client.register_plugin(_Provision(name, content), name=name)
+
+    def withdraw(self, name: str) -> None:
+        """What was provided is not needed any more."""
+        if self.client.status == "running":
+            self.client.unregister_worker_plugin(name)
+
+    def _ended(self, keys: dict[Any, str]) -> Iterator[tuple[str, Any]]:
+        ended = distributed.as_completed(keys, loop=self.client.loop)
+        alone_since: float | None = None
+        looked = time.monotonic()
+        while not ended.is_empty():
+            if not ended.has_ready():
+                time.sleep(_GLANCE)
+                if time.monotonic() - looked < 1:
+                    continue
+                looked = time.monotonic()
+                alone_since = self._patience_left(alone_since)
+                continue
+            for future in ended.next_batch(block=False):
+                yield keys[future], self._result(future)
+
+    def _result(self, future: Any) -> Any:
+        try:
+            return future.result()
+        except SnuglyError:
+            raise
+        except distributed.KilledWorker as error:
+            raise InputError(
+                f"workers died {error.allowed_failures + 1} times at the same task; the last was"
+                f" {getattr(error.last_worker, 'address', 'unknown')}",
+                code="SNG585",
+            ) from error
+        except distributed.CancelledError as error:
+            raise InputError(
+                "the work was cancelled, or the connection to the scheduler lost", code="SNG580"
+            ) from error
+
+    def _patience_left(self, alone_since: float | None) -> float | None:
+        """Since when there is no worker that takes tasks; None where there is one."""
+        if self.client.status != "running":
+            raise InputError("the connection to the scheduler was lost", code="SNG580")
+        workers = self._information()
+        if any(about.get("status") != "paused" for about in workers.values()):
+            return None
+        now = time.monotonic()
+        if alone_since is None or now - alone_since <= self._patience:
+            return now if alone_since is None else alone_since
+        if workers:
+            raise InputError(
+                f"all workers of {self.title} have been paused for {self._patience:g} seconds:"
+                " each holds more of its memory limit than Dask lets it work with",
+                code="SNG584",
+                hint="free it with `client.restart()`, or start workers with more --memory-limit",
+            )
+        raise InputError(
+            f"all workers of {self.title} are gone, and none came back"
+            f" within {self._patience:g} seconds",
+            code="SNG581",
+        )
+
+    def _wait_for_one(self) -> None:
+        if self.client.status != "running":
+            raise InputError("the connection to the scheduler is closed", code="SNG580")
+        if self._information():
+            return
+        try:
+            self.client.wait_for_workers(1, timeout=self._patience)
+        except TimeoutError:
+            raise InputError(
+                f"{self.title} has no workers, and none came within {self._patience:g} seconds",
+                code="SNG581",
+            ) from None
+
+    def _information(self) -> dict[str, Any]:
+        try:
+            return dict(self.client.scheduler_info(n_workers=-1)["workers"])
+        except TypeError:  # Dask before 2025.4 tells of all workers without being asked
+            return dict(self.client.scheduler_info()["workers"])
+
+
+class _Provision(distributed.WorkerPlugin):
+    """Lays something ready in each worker that joins."""
+
+    def __init__(self, name: str, content: Any) -> None:
+        self.name = name
+        self._content = content
+
+    def setup(self, worker: Any) -> None:  # noqa: ARG002 - Dask's word for it
+        """A worker joined."""
+        provided.put(self.name, self._content)
+
+    def teardown(self, worker: Any) -> None:  # noqa: ARG002 - Dask's word for it
+        """It is not needed any more."""
+        provided.drop(self.name)
+
+
+def _called(function: Callable[..., Any], arguments: tuple[Any, ...], _: list[Any]) -> Any:
+    """Call a function; what it waited for only had to have ended."""
+    return function(*arguments)

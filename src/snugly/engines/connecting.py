@@ -1,0 +1,87 @@
+"""`snugly.engines.dask`: from a client, or an address, to an engine."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+from snugly.errors import InputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from snugly.engines.cluster import DaskEngine
+
+_PATIENCE: Final = 2
+"""Seconds an address has to answer."""
+
+
+def dask(client_or_address: Any, *, patience: float = 30.0) -> DaskEngine:
+    """An engine for `engine=`: the workers of a Dask cluster.
+
+    Args:
+        client_or_address: A `distributed.Client`, a cluster such as `LocalCluster`, or the address
+            of a scheduler: `"tcp://host:8786"`. For the latter two a client is opened, which
+            becomes Dask's default, as clients do; `with`, or `.close()`, closes it.
+        patience: Seconds to wait for workers where there are none, at the start or half way.
+
+    Raises:
+        InputError: Nothing answers at the address (after 2 seconds), or it is none.
+        MissingDependencyError: Dask is not installed.
+
+    Example::
+
+        with snugly.engines.dask("tcp://scheduler:8786") as engine:
+            sign, logabs = snugly.linalg.slogdet("large.npy", scratch="/shared", engine=engine)
+    """
+    try:
+        import distributed
+    except ImportError:
+        raise MissingDependencyError(
+            "a cluster needs Dask, which is not installed", hint="pip install 'snugly[dask]'"
+        ) from None
+    from snugly.engines.cluster import DaskEngine
+
+    if isinstance(client_or_address, distributed.Client):
+        if client_or_address.asynchronous:
+            raise InputError(
+                "the client is asynchronous, and this call waits for its work",
+                code="SNG587",
+                hint="give a plain `distributed.Client(address)`",
+            )
+        if client_or_address.status != "running":
+            raise InputError("the client is closed", code="SNG580")
+        return DaskEngine(client_or_address, own=False, patience=patience)
+    address = getattr(client_or_address, "scheduler_address", client_or_address)
+    if not isinstance(address, str) or not address:
+        raise InputError(
+            f"a {type(client_or_address).__name__} is neither a client nor an address",
+            code="SNG587",
+            hint="snugly.engines.dask(distributed.Client(…)), or dask('tcp://host:8786')",
+        )
+    return DaskEngine(_connected(distributed, address), own=True, patience=patience)
+
+
+def _connected(distributed: Any, address: str) -> Any:
+    try:
+        _knock(address)
+        return distributed.Client(address, timeout=_PATIENCE)
+    except Exception as error:  # an address can be wrong in as many ways as there are protocols
+        raise InputError(
+            f"no Dask scheduler answers at {address!r:.200} within {_PATIENCE} seconds",
+            code="SNG580",
+            hint=f"see that the scheduler runs and that the address is its own ({error!s:.200})",
+        ) from error
+
+
+def _knock(address: str) -> None:
+    """See that a scheduler listens: a client that cannot connect goes on trying for minutes."""
+    from distributed.comm.core import connect
+
+    async def greet() -> None:
+        comm = await asyncio.wait_for(connect(address, timeout=_PATIENCE), _PATIENCE)
+        await comm.close()
+
+    if not address.startswith("inproc://"):  # those live in this process's own loop
+        # In a thread: a notebook has a loop running in this one.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(asyncio.run, greet()).result()

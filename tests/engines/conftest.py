@@ -1,0 +1,35 @@
+"""One small real cluster for all tests of this room, in processes of its own."""
+
+import os
+
+import pytest
+from distributed import Client, LocalCluster
+
+import snugly
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    # Workers inherit it; TensorFlow's greetings are nothing to read in a test's output.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        memory_limit="1.5GiB",
+        dashboard_address=":0",
+        silence_logs=50,
+    ) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def client(cluster):
+    with Client(cluster) as connected:
+        yield connected
+
+
+@pytest.fixture
+def engine(client):
+    client.wait_for_workers(2, timeout=60)
+    return snugly.engines.dask(client)

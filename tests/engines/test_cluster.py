@@ -1,0 +1,125 @@
+"""Tasks on a real cluster: order, results, errors, what lies ready in workers, and fitness."""
+
+import operator
+import os
+import time
+
+import pytest
+from distributed import Client, LocalCluster
+
+import snugly
+from snugly.engines import Task, fitness, provided
+from snugly.engines.engine import Worker, checked, limit_for, room_of
+from snugly.errors import InputError
+from snugly.units import Size
+
+
+def both(engine):
+    return [snugly.engines.this_process(), engine]
+
+
+def test_workers_have_the_limits_that_the_scheduler_knows(engine):
+    workers = engine.workers()
+    assert [worker.memory_limit for worker in workers] == [Size("1.5GiB")] * 2
+    assert [worker.threads for worker in workers] == [1, 1]
+
+
+def test_both_engines_run_a_task_after_those_it_waits_for(engine, tmp_path):
+    # Each task makes a folder inside the one that the task before it made.
+    for number, each in enumerate(both(engine)):
+        path = tmp_path / str(number)
+        tasks = [
+            Task("a", os.mkdir, (str(path),)),
+            Task("b", os.mkdir, (str(path / "b"),), after=("a",), place=1),
+            Task("c", os.mkdir, (str(path / "b" / "c"),), after=("a", "b"), place=0),
+            Task("sum", operator.add, (1, 2)),
+        ]
+        assert dict(each.run(tasks)) == {"a": None, "b": None, "c": None, "sum": 3}
+        assert (path / "b" / "c").is_dir()
+
+
+def test_what_is_provided_lies_ready_in_every_worker_until_it_is_withdrawn(engine):
+    for each in both(engine):
+        each.provide("snugly-test", [1, 2])
+        assert all(
+            found == [1, 2] for found in each.everywhere(provided.get, "snugly-test").values()
+        )
+        each.withdraw("snugly-test")
+        with pytest.raises(KeyError):
+            each.everywhere(provided.get, "snugly-test")
+
+
+def test_everywhere_means_once_in_each_process(engine):
+    found = engine.everywhere(os.getpid)
+    assert len(set(found.values())) == 2
+    assert os.getpid() not in found.values()
+
+
+def test_an_error_of_a_task_comes_back_as_it_was_raised(engine):
+    tasks = [Task("bad", Size, ("4 bananas",)), Task("never", operator.add, (1, 2), after=("bad",))]
+    with pytest.raises(snugly.InputError) as caught:
+        list(engine.run(tasks))
+    assert caught.value.code == "SNG004"
+
+
+def test_a_cluster_without_workers_says_so():
+    with (
+        LocalCluster(n_workers=0, processes=True, dashboard_address=":0") as empty,
+        Client(empty, set_as_default=False) as client,
+        pytest.raises(InputError) as caught,
+    ):
+        snugly.engines.dask(client, patience=0.2).workers()
+    assert caught.value.code == "SNG581"
+
+
+def test_workers_that_are_all_paused_are_waited_for_in_vain_only_so_long():
+    # GIVEN a worker whose process holds more than 0.8 of its limit already, so that Dask pauses it
+    with (
+        LocalCluster(
+            n_workers=1, processes=False, memory_limit="64MiB", dashboard_address=":0"
+        ) as full,
+        Client(full, set_as_default=False) as client,
+    ):
+        (worker,) = full.workers.values()
+        while worker.status.name != "paused":
+            time.sleep(0.05)
+        engine = snugly.engines.dask(client, patience=1)
+        with pytest.raises(InputError, match="paused for 1 seconds") as caught:
+            list(engine.run([Task("sum", operator.add, (1, 2))]))
+    assert caught.value.code == "SNG584"
+    assert "client.restart()" in caught.value.hint
+
+
+def test_a_worker_that_dies_while_it_is_asked_is_told_of(engine):
+    with pytest.raises(InputError, match="died while it was made ready") as caught:
+        engine.everywhere(os._exit, 3)
+    assert caught.value.code == "SNG585"
+
+
+def test_workers_that_lack_a_package_or_have_another_version_are_named():
+    with pytest.raises(InputError, match="not installed on tcp://b") as caught:
+        fitness._require("snugly", "1.0", {"tcp://a": "1.0", "tcp://b": None}, "pip install it")
+    assert (caught.value.code, caught.value.hint) == ("SNG582", "pip install it")
+    with pytest.raises(InputError, match=r"is 1\.0 here, but 0\.9 on tcp://b"):
+        fitness._require("snugly", "1.0", {"tcp://a": "1.0", "tcp://b": "0.9"}, "…")
+    many = {f"tcp://{number}": None for number in range(9)}
+    with pytest.raises(InputError, match="and 5 more"):
+        fitness._require("snugly", "1.0", many, "…")
+    fitness._require("snugly", "1.0", {"tcp://a": "1.0"}, "…")
+
+
+def test_the_limit_that_is_named_gives_the_room_that_is_needed():
+    limit = limit_for(100 << 20, resident=200 << 20)
+    worker = Worker("w", "h", 1, limit)
+    assert 100 << 20 <= room_of(worker, 200 << 20, 0, 1) < 103 << 20
+
+
+def test_a_worker_without_a_limit_has_its_share_of_the_machine():
+    worker = Worker("w", "h", 1, None)
+    assert room_of(worker, 0, 10 << 30, 2) < 5 << 30
+
+
+def test_what_is_no_engine_is_refused():
+    with pytest.raises(InputError) as caught:
+        checked("tcp://127.0.0.1:8786")
+    assert caught.value.code == "SNG587"
