@@ -1,8 +1,8 @@
 """shrink: a model that trains in the memory there is, with the least harm that this takes.
 
 What is tried, in this order, until the prediction fits: nothing; parts computed again; leaner
-gradients; the batch in pieces; half precision; a smaller batch. Each is tried together with those
-before it, as far as the user allows what it does to the result.
+gradients; the batch in pieces; half precision; a smaller batch; smaller pictures. Each is tried
+together with those before it, as far as the user allows what it does to the result.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from snugly.training.normalising import can_be_lean
 from snugly.training.precision import mixed
 from snugly.training.segments import has_graph, lean_model, same_model
 from snugly.training.shrunk import Change, ShrinkPlan, Shrunk
+from snugly.training.smaller_input import smaller_example, smaller_sides, with_smaller_input
 from snugly.units import Size
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from snugly.predicting.prediction import Prediction
 
 _MOST_PIECES: Final = 64
+_FEWER: Final = 4
+"""By this the batch is divided, again and again, for each size of a smaller input."""
 _SAMPLE: Final = 3
 """So many layers are named where many are meant."""
 
@@ -65,7 +68,7 @@ def shrink(  # noqa: PLR0913  # the public contract
         batch_size: the size of the batches that it is to be trained with.
         allow: what may be done to the result: "same-result", "changes-rounding" (half precision,
             micro-batches with batch normalisation or dropout) or "changes-training" (a smaller
-            batch). Each allows those before it.
+            batch, smaller pictures). Each allows those before it.
         device: the budget is what this device offers.
         dimensions: the sizes of other open dimensions, by name.
 
@@ -113,8 +116,9 @@ class _Search:
             self.left_out.append("half precision changes rounding, which is not allowed")
         if "changes-training" in self.allowed:
             yield from self._smaller_batches()
+            yield from self._smaller_inputs()
         else:
-            self.left_out.append("a smaller batch changes training, which is not allowed")
+            self.left_out.append("a smaller batch or input changes training, which is not allowed")
 
     def _of_model(
         self, model: Any, before: tuple[Change, ...], question: Question
@@ -198,9 +202,33 @@ class _Search:
             if not found.fits:
                 found = recompute(_leaner(self.model), question)
             saved = _saved(self.plain, found.plain)
-            note = f"batches of {batch}: give `batch_size={batch}` to `fit`"
-            change = Change("smaller batch", "changes-training", saved, note=note)
-            yield self._shrunk(found, (change,), batch)
+            changes = tuple(replace(change, saved=saved) for change in self._fewer(batch))
+            yield self._shrunk(found, changes, batch)
+
+    def _smaller_inputs(self) -> Iterator[Shrunk]:
+        """Smaller pictures, each with the whole batch first."""
+        question = self.question
+        try:
+            for sides in smaller_sides(self.model):
+                made = with_smaller_input(self.model, sides)
+                size = "×".join(map(str, sides))
+                note = f"give pictures of {size}; weights are copies of the model's own"
+                example = smaller_example(self.model, question.example, sides)
+                batch = question.batch_size or 1
+                while batch:
+                    found = recompute(made, replace(question, example=example, batch_size=batch))
+                    saved = _saved(self.plain, found.plain)
+                    change = Change(f"input of {size}", "changes-training", saved, note=note)
+                    yield self._shrunk(found, (change, *self._fewer(batch)), batch)
+                    batch = batch // _FEWER or int(batch > 1)
+        except InputError as problem:
+            self.left_out.append(f"a smaller input: {problem.message}")
+
+    def _fewer(self, batch: int) -> tuple[Change, ...]:
+        if batch == (self.question.batch_size or 1):
+            return ()
+        note = f"batches of {batch}: give `batch_size={batch}` to `fit`"
+        return (Change("smaller batch", "changes-training", Size(0), note=note),)
 
     def _shrunk(
         self, found: Recomputation, before: tuple[Change, ...], batch_size: int | None
