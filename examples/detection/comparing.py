@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -93,9 +94,13 @@ def run(how: str, asked: argparse.Namespace, memory: str | None, folder: Path) -
     for name in ("epochs", "batch_size", "side", "seed"):
         command += [f"--{name.replace('_', '-')}", str(getattr(asked, name))]
     command += [] if memory is None else ["--memory", memory]
+    # How a run died is told from TensorFlow's warnings, which may have been switched off.
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "1"}
     # To files, not pipes: TensorFlow writes thousands of lines when it runs out of memory.
     with (folder / "said").open("wb") as said, (folder / "words").open("wb") as words:
-        process = subprocess.Popen(command, stdout=said, stderr=words)  # noqa: S603
+        process = subprocess.Popen(  # noqa: S603
+            command, stdout=said, stderr=words, env=environment
+        )
     try:
         yield Run(process, folder)
     finally:
