@@ -104,7 +104,7 @@ class _Target:
                     (start + inside) * int(step)
                     for start, inside, step in zip(starts, place, steps, strict=False)
                 )
-                view = memoryview(lines[place].view(np.uint8))  # type: ignore[arg-type]
+                view = memoryview(lines[place].view(np.uint8))  # type: ignore[arg-type] # NumPy's types know no buffers
                 offset += self._place
                 while view:
                     written = os.pwrite(file, view, offset)

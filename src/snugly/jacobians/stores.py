@@ -216,7 +216,7 @@ class NpyStore(Store):
                 self._put(np.ascontiguousarray(line, self.dtype), place)
 
     def _put(self, block: np.ndarray, place: int) -> None:
-        view = memoryview(block.view(np.uint8).reshape(-1))  # type: ignore[arg-type]
+        view = memoryview(block.view(np.uint8).reshape(-1))  # type: ignore[arg-type] # NumPy's types know no buffers
         place += self._start
         while view:
             written = os.pwrite(self._file, view, place)
@@ -288,7 +288,7 @@ class ZarrStore(Store):
             if os.fstat(file).st_size == 0:
                 os.truncate(file, self.grain * self._row)
             for number, line in enumerate(block):
-                view = memoryview(np.ascontiguousarray(line, self.dtype).view(np.uint8).reshape(-1))  # type: ignore[arg-type]
+                view = memoryview(np.ascontiguousarray(line, self.dtype).view(np.uint8).reshape(-1))  # type: ignore[arg-type] # NumPy's types know no buffers
                 place = (inside + number) * self._row + column * self.dtype.itemsize
                 while view:
                     written = os.pwrite(file, view, place)

@@ -89,7 +89,7 @@ class Shelf:
         """Fill a contiguous block from a place."""
         number = bisect_right(range(self.count), place, key=self._begin) - 1
         file, offset = self._file(number), place - self._begin(number)
-        view = memoryview(block.reshape(-1, order="A").view(np.uint8))  # type: ignore[arg-type]
+        view = memoryview(block.reshape(-1, order="A").view(np.uint8))  # type: ignore[arg-type] # NumPy's types know no buffers
         while view:
             got = os.preadv(file, [view], offset)
             if got == 0:
@@ -168,7 +168,7 @@ def order_of_reading(shelf: Shelf, first: int, stop: int) -> Iterator[tuple[int,
 
 
 def _write(file: Any, piece: np.ndarray) -> int:
-    view = memoryview(piece.reshape(-1, order="A").view(np.uint8))  # type: ignore[arg-type]
+    view = memoryview(piece.reshape(-1, order="A").view(np.uint8))  # type: ignore[arg-type] # NumPy's types know no buffers
     total = len(view)
     while view:
         view = view[file.write(view) :]

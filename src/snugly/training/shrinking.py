@@ -131,7 +131,7 @@ class _Search:
         leaner = _leaner(model)
         if leaner is not model:
             first, found = found, recompute(leaner, question)
-            before = (*before, _normalising(leaner, _saved(first.prediction, found.prediction)))
+            before = (*before, _normalising(leaner, _saved(first.plain, found.plain)))
             yield self._shrunk(found, before, question.batch_size)
         if found.reason:
             self.left_out.append(f"recomputation: {found.reason}")

@@ -37,7 +37,7 @@ class _AfterImport:
             execute(module)
             _limit(module, self.mebibytes)
 
-        spec.loader.exec_module = then_limit  # type: ignore[method-assign]
+        spec.loader.exec_module = then_limit  # type: ignore[method-assign] # the loader's own, once
         return spec
 
 
@@ -72,5 +72,5 @@ def _next_sitecustomize() -> None:
 
 
 if os.environ.get(VARIABLE, "").isdecimal():
-    sys.meta_path.insert(0, _AfterImport(int(os.environ[VARIABLE])))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _AfterImport(int(os.environ[VARIABLE])))  # type: ignore[arg-type] # it finds, and nothing else
 _next_sitecustomize()
