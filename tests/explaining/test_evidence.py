@@ -6,6 +6,7 @@ import random
 
 from snugly.explaining import evidence
 from snugly.explaining.evidence import Joined, Reading, encoding_of, read_lines
+from snugly.explaining.explain import explain
 
 
 def read(data):
@@ -118,9 +119,27 @@ Out of memory while trying to allocate 9 bytes.
 >   raise MemoryError
 """
     assert [line.text.strip() for line in read(log)[0] if line.is_source] == [
+        'File "a.py", line 3, in f',
         "except MemoryError:",
+        'File "b.py", line 9, in g',
         ">   raise MemoryError",
     ]
+
+
+def test_a_path_in_a_traceback_is_no_message():
+    # GIVEN a file whose name says what did not happen THEN only the exception counts
+    plain = b"""Traceback (most recent call last):
+  File "/lib/tensorflow/python/tpu/preempted_hook.py", line 89, in run
+KeyError: 'health'
+"""
+    notebook = b"""KeyError            Traceback (most recent call last)
+File ~/lib/out of memory/preempted_hook.py:89, in run(self)
+~/lib/preempted_hook.py in run(self)
+KeyError: 'health'
+"""
+    assert [line.number for line in read(plain)[0] if not line.is_source] == [1, 3]
+    assert [line.number for line in read(notebook)[0] if line.is_source] == [3]
+    assert explain(plain)[0].code == "SNG799"
 
 
 def test_numbered_source_of_a_notebook_is_marked_inside_of_its_traceback_only():

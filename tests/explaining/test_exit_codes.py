@@ -48,6 +48,7 @@ def test_killed_is_never_certain_and_a_crash_is_not_memory():
         ("##[error]Process completed with exit code 139.", 139),
         ('"ExitCode": 137,', 137),
         ("exitCode: 137", 137),
+        ("Exception during training: Return Code: 132", 132),
         ("      Exit Code:    137", 137),
         ("returned non-zero exit status 134.", 134),
         ("failed (exitcode: -9) local_rank: 0", -9),

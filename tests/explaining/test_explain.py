@@ -197,3 +197,83 @@ def test_tensorflows_own_exceptions():
         lambda: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[9], logits=[[0.0, 1.0]])
     )
     assert (labels.code, labels.is_memory) == ("SNG782", False)
+
+
+def test_an_error_that_nobody_knows_is_told_as_the_programs_own():
+    [finding] = explain("Loading rules\nerror: the widget is upside down\n")
+    assert (finding.code, finding.is_memory) == ("SNG799", False)
+    assert finding.confidence < 0.5
+    assert "upside down" in finding.evidence[0]
+
+
+def test_words_of_failure_are_told_only_at_the_end_and_where_nothing_else_is_known():
+    # GIVEN a failure that was got over THEN nothing is said of it
+    went_on = "Could not open cache, making a new one\n" + "Epoch 1\n" * 9
+    assert codes(went_on) == []
+    assert codes("Epoch 1\nCould not open the pipeline\n") == ["SNG799"]
+    assert codes(f"{OOM}\nCould not open the pipeline\n")[0] == "SNG701"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "is_memory"),
+    [
+        ("RESOURCE_EXHAUSTED: Out of memory while trying", "SNG700", True),
+        (
+            "ResourceExhaustedError: {{function_node __inference_5}} Graph execution error:",
+            "SNG700",
+            True,
+        ),
+        ("ResourceExhaustedError: ./model/model-49.tempstate57", "SNG740", False),
+        ("RESOURCE_EXHAUSTED: Too many concurrent requests", "SNG742", False),
+        ("\tstatus = StatusCode.RESOURCE_EXHAUSTED", "SNG742", False),
+        ("ResourceExhaustedError: the licence server has no seats", "SNG799", False),
+    ],
+)
+def test_a_status_that_says_exhausted_is_memory_only_with_words_of_memory(line, code, is_memory):
+    first = explain(line)[0]
+    assert (first.code, first.is_memory) == (code, is_memory)
+
+
+def test_windows_says_by_its_exit_code_that_a_library_is_missing():
+    assert codes("", exit_code=-1073741515) == codes("", exit_code=3221225781) == ["SNG775"]
+    assert codes("", exit_code=-1073740940) == ["SNG794"]
+    assert codes("", exit_code=-1073741510) == ["SNG796"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "E (5120) model: Failed to allocate 250 kB of PSRAM",
+        "error: unable to reserve 2.5 GB of GPU memory",
+        "Error: allocation of 4294967296 bytes failed",
+        "loader: Out of GPU memory",
+        "not enough contiguous memory",
+        "malloc error: insufficient free heap",
+    ],
+)
+def test_a_refusal_of_memory_is_read_in_any_programs_words(line):
+    first = explain(line)[0]
+    assert (first.code, first.is_memory) == ("SNG700", True)
+    assert first.confidence < 0.7
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "warn: insufficient training samples in memory replay buffer",
+        "failed to allocate port, heap dump saved to /tmp",
+        "Could not allocate a device for memory test",
+        "RuntimeError: failed to obtain the memory growth setting of GPU 0",
+        "Failed to acquire the lock on memory file",
+        "To avoid running out of memory, lower the batch size.",
+        "Done. Not out of memory this time",
+        "Not Enough GPU memory? INTERNAL: something else",
+        "Failed to allocate 0 bytes of RAM",
+        "Requested amount of memory (18446744065119617096 bytes) could not be allocated.",
+        "insufficient memory bandwidth measured: 3 GB/s",
+        "ncclSystemError: unhandled system error",
+        "failed to alloc 47987818496 bytes unified memory; result: CUDA_ERROR_INVALID_VALUE: bad",
+    ],
+)
+def test_words_of_memory_that_are_no_refusal_are_not_taken_for_one(line):
+    assert not any(finding.is_memory for finding in explain(line)[:1])

@@ -2,7 +2,16 @@
 
 import pytest
 
-from snugly.explaining.lines import core_of, exception_on, printable, without_colours
+from snugly.explaining.lines import (
+    asks_for_nothing,
+    beside_traceback,
+    core_of,
+    exception_on,
+    is_complaint,
+    may_be_complaint,
+    printable,
+    without_colours,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +30,14 @@ from snugly.explaining.lines import core_of, exception_on, printable, without_co
         "ERROR:root:MemoryError: x",
         "##[error]MemoryError: x",
         "2024-05-01T12:00:00Z app-1  | MemoryError: x",
+        "Aug 1, 2023, 1:12:13 PM | WARNING | MemoryError: x",
+        '"Jul 29, 2023, 4:32:52 PM",WARNING,MemoryError: x',
+        "[1,0]<stderr>:MemoryError: x",
+        "[Fri Apr  5 21:29:39 2024] MemoryError: x",
+        "E/AndroidRuntime(11822): MemoryError: x",
+        "05-01 12:00:00.123  1234  1240 E tflite  : MemoryError: x",
+        "(train pid=311, ip=10.0.0.4) MemoryError: x",
+        "[pod/train-0/main] MemoryError: x",
     ],
 )
 def test_what_a_logger_put_before_a_line_is_taken_off(dressed):
@@ -44,6 +61,14 @@ def test_colours_are_taken_off_also_where_json_has_escaped_them():
             'Exception in thread "main" java.lang.OutOfMemoryError: Java',
             ("OutOfMemoryError", "Java"),
         ),
+        (
+            "NotFoundError (see above for traceback): Key w not found",
+            ("NotFoundError", "Key w not found"),
+        ),
+        ("Error in py_call_impl(callable, dots$args) : ValueError: bad", ("ValueError", "bad")),
+        ("FAILED tests/test_a.py::test_b - MemoryError: full", ("MemoryError", "full")),
+        ("http.client.RemoteDisconnected: gone", ("RemoteDisconnected", "gone")),
+        ("RemoteDisconnected: gone", None),
         ("an Error in a sentence", None),
         ("except ValueError: pass", None),
         ("Epoch 1/10", None),
@@ -59,3 +84,87 @@ def test_what_is_shown_has_no_control_characters_and_is_not_too_long():
     assert printable("a\x1b]0;title\x07b\tc") == "a�]0;title�b�c"
     assert len(printable("x" * 10_000)) <= 300
     assert printable("  kept  ") == "kept"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        ("error: creating server: Internal - failed to load all models", True),
+        ("FAILED: Build did NOT complete successfully", True),
+        ("ld.so: fatal: relocation error", True),
+        ("sagemaker-containers ERROR    ExecuteUserScriptError", True),
+        ("2021-10-05 02:19:10.1: W data/worker_impl.cc:311] Failed: Not found: Task 4 gone", True),
+        ("E :254] HIB Error. hib_error_status = 2200", True),
+        ("E0000 00:00:1736 144 cuda_dnn.cc:8310] Unable to register cuDNN factory: twice", False),
+        ("W redzone_allocator.cc:312] Internal: Invoking GPU asm compilation is supported", False),
+        ("938/938 - 5s - mean_absolute_error: 0.1", False),
+        ("Error: 0.031", False),
+        ("an error: of no kind", False),
+    ],
+)
+def test_a_program_says_by_itself_what_is_an_error(line, is_one):
+    assert is_complaint(core_of(line)) is is_one
+
+
+def test_words_of_failure_count_where_they_begin_a_line():
+    assert may_be_complaint("Could not get lock /var/lib/dpkg/lock")
+    assert not may_be_complaint("Epoch 3: could not be better")
+
+
+@pytest.mark.parametrize(
+    ("line", "ended_badly"),
+    [
+        ("Process finished with exit code -1", True),
+        ("The command '/bin/sh -c python train.py' returned a non-zero code: 1", True),
+        ("Initialization of backend webgl failed", True),
+        ("I compiler/xla/util.cc:70] INTERNAL: Unknown platform.", True),
+        ("I core/gpu_device.cc:847] Peer access not supported between ordinals 0 and 5", False),
+        ("All 12 tests passed, 0 failed", False),
+        ("Training finished without errors", False),
+        ("Test error: 0.0123", False),
+        ("Process finished with exit code 0", False),
+    ],
+)
+def test_the_last_lines_may_say_that_it_ended_badly(line, ended_badly):
+    assert may_be_complaint(line) is ended_badly
+
+
+def test_another_process_may_write_on_the_line_of_a_traceback():
+    marker = "Traceback (most recent call last):"
+    said = "DLL load failed: The paging file is too small."
+    assert beside_traceback(f"{said}{marker}").startswith(said)
+    assert said in beside_traceback(f"{marker} {said}")
+    # IPython's heading and a logger's name are no sentences.
+    assert beside_traceback(f"ResourceExhaustedError                {marker}") == ""
+    assert beside_traceback(f"[stderr] {marker}") == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "nothing"),
+    [
+        ("Failed to allocate 0 bytes in PSRAM for 'modelfile'", True),
+        ("tried to allocate 0 bytes", True),
+        ("Out of memory allocating 0B", True),
+        ("Failed to allocate 10 bytes", False),
+        ("Failed to allocate 0.5 GiB", False),
+        ("allocated 12 of 0 slots", False),
+    ],
+)
+def test_an_allocation_of_nothing_is_told(line, nothing):
+    assert asks_for_nothing(line) is nothing
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("cv2.error: OpenCV(4.5.5) bad", ("error", "OpenCV(4.5.5) bad")),
+        (
+            "struct.error: unpack requires a buffer of 4 bytes",
+            ("error", "unpack requires a buffer of 4 bytes"),
+        ),
+        ("error: no module before it", None),
+        ("metrics.val_error: 0.1", None),
+    ],
+)
+def test_some_modules_call_their_exception_error(line, found):
+    assert exception_on(line) == found

@@ -79,6 +79,23 @@ def exception_candidate(matches: Matches) -> Candidate | None:
     )
 
 
+def complaint_candidate(matches: Matches, others: Sequence[Candidate]) -> Candidate | None:
+    """What a program calls an error itself, where nothing better than a notice is known of it."""
+    line = matches.complaint
+    if line is None or any(other.role != "notice" for other in others):
+        return None
+    return Candidate(
+        code="SNG799",
+        role="consequence",
+        weight=0,
+        confidence=0.35,
+        is_memory=False,
+        evidence=[f"line {line.number}: {printable(line.text)}"],
+        line=line.number,
+        notes=["It is not a message that the catalogue knows."],
+    )
+
+
 def end_candidate(
     matches: Matches, exit_code: int | None, others: Sequence[Candidate]
 ) -> Candidate | None:

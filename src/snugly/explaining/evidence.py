@@ -20,6 +20,7 @@ from snugly.explaining.lines import (
     core_of,
     indent_of,
     is_frame,
+    is_ipython_frame,
     is_numbered_source,
     without_colours,
 )
@@ -178,14 +179,16 @@ def clean_lines(numbered: Iterable[tuple[int, str]]) -> Iterator[Line]:
             frame_indent = None
         if begins_traceback(text):
             inside = True
-        elif inside and is_numbered_source(text):
+        elif inside and (is_numbered_source(text) or is_ipython_frame(text)):
             is_source = True
         line = Line(number, text, is_source)
-        if inside and not is_source and not text[0].isspace() and line.exception is not None:
+        if 'File "' in text and is_frame(line.core):
+            # A path is no message either: `preempted_hook.py` was not preempted.
+            frame_indent = indent_of(line.core)
+            line = Line(number, text, is_source=True)
+        elif inside and not is_source and not text[0].isspace() and line.exception is not None:
             inside = False
         yield line
-        if 'File "' in text and is_frame(line.core):
-            frame_indent = indent_of(line.core)
 
 
 def read_lines(file: Readable, reading: Reading) -> Iterator[Line]:

@@ -30,6 +30,7 @@ _BUS: Final = End("SNG795", "a bus error (SIGBUS)", 0.55, is_memory=True)
 _ILLEGAL: Final = End("SNG774", "an illegal instruction (SIGILL)", 0.75)
 _STOPPED: Final = End("SNG796", "asked to stop (SIGTERM)", 0.6)
 _INTERRUPTED: Final = End("SNG796", "interrupted (SIGINT)", 0.8)
+_NO_LIBRARY: Final = End("SNG775", "Windows: a DLL could not be loaded", 0.85)
 
 _BY_SIGNAL: Final = {
     9: _KILLED, 11: _CRASHED, 6: _ABORTED, 7: _BUS, 10: _BUS, 4: _ILLEGAL, 15: _STOPPED,
@@ -52,6 +53,16 @@ _OTHERS: Final = {
     3221225725: End("SNG744", "Windows: stack overflow", 0.85),
     -1073741795: _ILLEGAL,  # 0xC000001D
     3221225501: _ILLEGAL,
+    -1073740940: _ABORTED,  # 0xC0000374, a damaged heap
+    3221226356: _ABORTED,
+    -1073741510: _INTERRUPTED,  # 0xC000013A, Ctrl-C
+    3221225786: _INTERRUPTED,
+    -1073741515: _NO_LIBRARY,  # 0xC0000135, a DLL that is not there
+    3221225781: _NO_LIBRARY,
+    -1073741701: _NO_LIBRARY,  # 0xC000007B, a DLL of the wrong kind
+    3221225595: _NO_LIBRARY,
+    -1073741502: _NO_LIBRARY,  # 0xC0000142, a DLL whose start failed
+    3221225794: _NO_LIBRARY,
 }
 
 _SIGNAL_BASE: Final = 128
@@ -79,7 +90,7 @@ def end_of(exit_code: int) -> End | None:
 
 _MENTION: Final = re.compile(
     r"(?:exit(?:ed|ing|s)?(?: with)?(?: exit)?(?: (?:status|code|value))?|exit_?(?:code|status)"
-    r"|ExitCode|return_?code|non-zero exit status|[Rr]eturn value)"
+    r"|ExitCode|return[ _]?code|non-zero (?:exit )?(?:status|code)|[Rr]eturn value)"
     r"[\"']?\s{0,12}[:=]?\s{0,12}[(\[\"']?(-?\d{1,10})\b(?![.:/-]\d)",
     re.IGNORECASE,
 )

@@ -107,6 +107,8 @@ def explain_stream(
     end = clues.end_candidate(matches, exit_code, candidates)
     own = clues.exception_candidate(matches)
     candidates += [one for one in (end, own) if one is not None]
+    complaint = clues.complaint_candidate(matches, candidates)
+    candidates += [] if complaint is None else [complaint]
     crash = clues.onednn_crash(matches, candidates)
     if crash is not None:
         candidates.append(crash)

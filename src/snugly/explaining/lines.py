@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 LONGEST_LINE: Final = 8192
@@ -28,9 +29,21 @@ _PREFIXES: Final = tuple(
         r"\[\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\]]{0,30}\] ?",
         r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,80} (?:\S{1,60}: )?",  # syslog, journald
         r"\[ {0,8}\d{1,9}\.\d{3,6}\] ",  # dmesg
+        r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}\] ",  # dmesg -T
+        (
+            r"\"?[A-Z][a-z]{2} \d{1,2}, \d{4}, \d{1,2}:\d\d:\d\d ?[AP]M\"? ?[|,] ?"
+            r"[A-Z]{4,8} ?[|,] ?\"?"
+        ),  # Colab's table of runtime logs
+        r"\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} {1,8}\d{1,9} {1,8}\d{1,9} [VDIWEFA] [^:]{1,60}: ",  # adb
+        r"[VDIWEFA]/[\w.$-]{1,60} {0,20}\( {0,8}\d{1,9}\): ",  # logcat, brief
+        r"\[\d{1,6}(?:,\d{1,6})?\]<std(?:err|out)>:",  # mpirun and horovodrun
+        r"\[pod/[^\]]{1,200}\] ",  # kubectl logs --prefix
         r"[\w./-]{1,60} {0,20}\| ",  # docker compose
         r"\[(?:stdout|stderr|rank ?\d{1,4}|\d{1,4}|INFO|WARNING|ERROR|CRITICAL)\]:? ?",
-        r"(?:\d{1,4}: |\(\S{1,40} pid=\d{1,9}\)(?: \[[^\]]{1,80}\])? )",  # srun -l, Ray
+        (
+            r"(?:\d{1,4}: |\(\S{1,40} pid=\d{1,9}(?:, ip=[\d.]{1,20})?\)"
+            r"(?: \[[^\]]{1,80}\])? )"
+        ),  # srun -l, Ray
         r"(?:E {3}|ERROR:(?:root|tensorflow|absl):|WARNING:tensorflow:|> {1,4}E {1,8})",
         r"(?:CRITICAL|ERROR|WARNING|INFO):\S{0,40}: ?",
         r"##\[error\]",
@@ -39,9 +52,10 @@ _PREFIXES: Final = tuple(
 )
 
 _EXCEPTION: Final = re.compile(
-    r"(?:Uncaught exception: |Caused by: |Exception in thread \S{1,60} )?"
+    r"(?:Uncaught exception: |Caused by: |Exception in thread \S{1,60} "
+    r"|(?:Error|Fehler|Erreur) in .{1,300}? ?: |FAILED \S{1,300} - )?"  # R; pytest's summary
     r"(?P<module>(?:[A-Za-z_]\w{0,80}\.){0,10})(?P<name>[A-Za-z_]\w{1,80})"
-    r"(?:: ?(?P<message>.{0,8192}))?$"
+    r"(?: \(see above for traceback\))?(?:: ?(?P<message>.{0,8192}))?$"
 )
 _EXCEPTION_ENDINGS: Final = (
     "Error",
@@ -55,8 +69,84 @@ _EXCEPTION_ENDINGS: Final = (
     "KilledWorker",
     "BrokenProcessPool",
 )
+_MODULE_ENDINGS: Final = (
+    "Conflict",
+    "Disconnected",
+    "Exceeded",
+    "Forbidden",
+    "IncompleteRead",
+    "KernelDied",
+    "NoSuchKernel",
+    "OutOfResources",
+    "RequestTimeout",
+    "ServiceUnavailable",
+    "Timeout",
+    "Unauthorized",
+)
+"""Endings that are an exception's only where the module stands before the name."""
+_ALL_ENDINGS: Final = _EXCEPTION_ENDINGS + _MODULE_ENDINGS
+_PLAIN_NAME: Final = "error"
+"""What some modules of C call their exception: `cv2.error`, `struct.error`, `zlib.error`."""
+
+_COMPLAINT: Final = re.compile(
+    r"(?:\S{1,120}: )?(?:[Ff]atal |FATAL |[Ii]nternal |[Cc]ompiler |INTERNAL )?"
+    r"(?:[Ee]rror|ERROR|[Ff]atal|FATAL|FAILED|panic|[Ff]ailure)(?:\[\w{1,20}\])?[:!] ?"
+    r"(?=.{0,200}[A-Za-z]{3})(?!\s{0,4}[\d.])"
+    r"|\[?(?:[\w.-]{1,60} ){0,2}(?:ERROR|FATAL|CRITICAL)\]? {1,8}\S"
+)
+
+# TensorFlow's log lines that hand on a status; the end of a dataset is one too, and no failure.
+_FAILED_STATUS: Final = re.compile(
+    r"\b[EFW](?:\d{4} .{1,60}| )\S{1,200}\] .{0,400}\b"
+    r"(?:Not found|Invalid argument|Internal|Unavailable|Failed precondition|Aborted"
+    r"|Unimplemented|Data loss|Permission denied|Already exists|Unknown"
+    r"|NOT_FOUND|INVALID_ARGUMENT|INTERNAL|UNAVAILABLE|FAILED_PRECONDITION|ABORTED|UNIMPLEMENTED"
+    r"|DATA_LOSS|PERMISSION_DENIED|ALREADY_EXISTS|UNKNOWN|DEADLINE_EXCEEDED): "
+)
+
+_ERROR_LEVEL: Final = re.compile(r"E(?:\d{4} .{1,60}| )\S{0,200}:\d{1,6}\] ")
+_HEALTHY: Final = (
+    "Unable to register",
+    "NUMA",
+    "TensorRT",
+    "already been registered",
+    "Invoking GPU asm compilation",
+    "Invoking ptxas not supported",
+)
+"""Of what TensorFlow calls an error: words of those that every start prints."""
+
+_COULD_NOT: Final = re.compile(
+    r"(?:[\w.-]{1,60}: )?(?:(?:[Cc]ould|[Cc]an|[Dd]id) ?not|[Cc]ouldn't|[Cc]an't|[Uu]nable to"
+    r"|[Ff]ailed to|[Nn]o such|[Uu]nknown|[Ii]nvalid|[Uu]nexpected) .{3}"
+)
+
+# How a log without any message that is known may end, and how one that ended well does.
+_ENDED_BADLY: Final = re.compile(
+    r"\b(?:[Ff]ail(?:ed|ure)|FAIL(?:ED|URE)|[Cc]rash(?:ed|es)?|[Aa]borted|[Bb]roken|[Uu]ncaught|panicked"
+    r"|not supported|[Ee]xception|[Ee]rror|ERROR)\b"
+    r"|\b(?:[Ee]xit(?:ed|ing)?|EXIT|[Ee]xit[ _]?[Cc]ode|[Rr]eturned)"
+    r"(?: with)?(?: an?)?(?: non-?zero)?(?: exit)?(?: code| status| value)?:? \(?-?[1-9]\d{0,9}\b"
+    r"|\bnon-?zero (?:exit )?(?:code|status)\b"
+    r"|\b(?P<status>INTERNAL|UNKNOWN|ABORTED|FAILED_PRECONDITION|INVALID_ARGUMENT|UNAVAILABLE): \S"
+)
+_ENDED_WELL: Final = re.compile(
+    r"\b(?:[Ff]ail(?:ed|ures?)|[Ee]rrors?|[Ee]xceptions?)\b\W{1,4}(?:0|[Nn]one|[\d.]{1,12})\b"
+    r"|\b(?:0|[Nn]o|[Ww]ithout(?: an?)?|[Ss]quared|[Aa]bsolute|[Vv]alidation|[Tt]est"
+    r"|[Tt]rain\w{0,4}) (?:[Ff]ail(?:ed|ures?)|[Ee]rrors?)\b|\b(?:PASSED|passed|OK|ok)\b"
+    r"|Unable to register|NUMA|TensorRT|\bI tensorflow/core/common_runtime/executor"
+)
+_INFORMATION: Final = re.compile(r"I(?:\d{4} .{1,60}| )\S{0,200}:\d{1,6}\] ")
+
+_TRACEBACK: Final = "Traceback (most recent call last)"
+_FEWEST_WORDS: Final = 4
+_OF_NOTHING: Final = re.compile(
+    r"\b[\w.]{0,20}[Aa]lloc\w{0,6}(?: \w{1,12}){0,2} 0(?:\.0{1,6})? ?(?:[Bb]ytes?|[KMGT]?i?B)\b"
+)
 
 _FRAME: Final = re.compile(r'\s{0,20}File "[^"]{1,400}", line \d{1,9}')
+_IPYTHON_FRAME: Final = re.compile(
+    r"(?:File )?(?:~|\.{0,2}/|[A-Za-z]:\\|<ipython)[^\s:]{1,300}(?::\d{1,6}, in | in )\S"
+)
 _NUMBERED_SOURCE: Final = re.compile(r"(?:-{2,20}> ?\d{1,6}|\s{2,20}\d{1,6}) ")
 
 
@@ -77,7 +167,9 @@ class Line:
     @property
     def exception(self) -> tuple[str, str] | None:
         """The name and message of an exception, where the line is one."""
-        if not any(ending in self.text for ending in _EXCEPTION_ENDINGS):
+        if f".{_PLAIN_NAME}" not in self.text and not any(
+            ending in self.text for ending in _ALL_ENDINGS
+        ):
             return None
         return exception_on(self.core)
 
@@ -89,6 +181,7 @@ def without_colours(text: str) -> str:
     return _ESCAPE_SEQUENCES.sub("", text)
 
 
+@lru_cache(maxsize=32)  # of one line it is asked many times over, of one before it never again
 def core_of(text: str) -> str:
     """The text without times, hosts, containers and levels before it; several may be there."""
     core = text
@@ -110,14 +203,50 @@ def exception_on(core: str) -> tuple[str, str] | None:
     if not text or len(text) > LONGEST_LINE:
         return None
     found = _EXCEPTION.match(text)
-    if found is None or not found["name"].endswith(_EXCEPTION_ENDINGS):
+    endings = _ALL_ENDINGS if found is not None and found["module"] else _EXCEPTION_ENDINGS
+    if found is None:
+        return None
+    is_plain = found["name"] == _PLAIN_NAME and bool(found["module"])
+    if not is_plain and not found["name"].endswith(endings):
         return None
     return found["name"], found["message"] or ""
 
 
+def may_be_complaint(core: str) -> bool:
+    """Whether a line speaks of a failure without saying how bad it is: telling only at the end."""
+    if _COULD_NOT.match(core) is not None:
+        return True
+    found = _ENDED_BADLY.search(core)
+    if found is None or _ENDED_WELL.search(core) is not None:
+        return False
+    return found["status"] is not None or _INFORMATION.match(core) is None
+
+
+def is_complaint(core: str) -> bool:
+    """Whether a program says by itself that this line is an error: `error: …`, a failed status."""
+    if _COMPLAINT.match(core) is not None:
+        return True
+    if any(word in core for word in _HEALTHY):
+        return False
+    return _ERROR_LEVEL.match(core) is not None or _FAILED_STATUS.search(core) is not None
+
+
 def begins_traceback(text: str) -> bool:
     """Whether a Python traceback begins here."""
-    return "Traceback (most recent call last)" in text
+    return _TRACEBACK in text
+
+
+def beside_traceback(text: str) -> str:
+    """What another process wrote on the line where a traceback begins; empty where nothing."""
+    before, _, after = text.partition(_TRACEBACK)
+    # IPython puts the exception's name there, and loggers a name or two: those are no sentences.
+    said = [part for part in (before, after) if len(part.split()) >= _FEWEST_WORDS]
+    return " ".join(part.strip() for part in said)
+
+
+def asks_for_nothing(text: str) -> bool:
+    """Whether an allocation of no bytes failed: a size that is wrong, not memory that is short."""
+    return _OF_NOTHING.search(text) is not None
 
 
 def continues_traceback(text: str) -> bool:
@@ -136,6 +265,11 @@ def indent_of(text: str) -> int:
 def is_frame(text: str) -> bool:
     """Whether the next line is a line of source that a traceback quotes."""
     return _FRAME.match(text) is not None
+
+
+def is_ipython_frame(text: str) -> bool:
+    """Whether this is a line of IPython's tracebacks that only names a place."""
+    return _IPYTHON_FRAME.match(text) is not None
 
 
 def is_numbered_source(text: str) -> bool:

@@ -6,13 +6,20 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from snugly.explaining.lines import begins_traceback, continues_traceback
+from snugly.explaining.lines import (
+    Line,
+    asks_for_nothing,
+    begins_traceback,
+    beside_traceback,
+    continues_traceback,
+    is_complaint,
+    may_be_complaint,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from snugly.explaining.catalogue import Entry, Pattern
-    from snugly.explaining.lines import Line
 
 KEPT: Final = 4
 """Lines that are kept of one entry: the first ones and the last."""
@@ -49,6 +56,8 @@ class Matches:
     """By the entry's place in the catalogue."""
     exception: tuple[str, str, Line] | None = None
     """Name, message and line of the last exception."""
+    complaint: Line | None = None
+    """The last line that a program itself calls an error, where it is no exception."""
     last_traceback: int = -1
     """Where the last traceback began, chained ones included; -1 where there is none."""
     tail: list[Line] = field(default_factory=list)
@@ -60,6 +69,13 @@ class Matches:
         """Matches in the order of the catalogue."""
         return [self.by_entry[key] for key in sorted(self.by_entry)]
 
+
+_COMPLAINING: Final = ("error", "fatal", "fail", "panic", ": w ", ": e ")
+"""Of these a line must have one, or begin with a level, to be a program's own complaint."""
+_LEVELS: Final = ("e ", "w ", "e0", "e1", "w0", "w1")
+
+_LAST_WORDS: Final = 4
+"""So many lines at the end may be a complaint without calling themselves an error."""
 
 _TAIL: Final = 20
 _BLOCK: Final = 500
@@ -97,10 +113,21 @@ class Matcher:
                 elif begins_traceback(line.text):
                     if position > chained_until:
                         matches.last_traceback = position
+                    if beside := beside_traceback(line.text):
+                        self._look_at(Line(line.number, beside), position, matches, possible)
                 elif not line.is_source:
                     self._look_at(line, position, matches, possible)
             matches.tail = [*matches.tail, *block][-_TAIL:]
         matches.length = position + 1
+        if matches.complaint is None:
+            known = {line.number for one in matches.by_entry.values() for line in one.lines}
+            last = [
+                line
+                for line in matches.tail[-_LAST_WORDS:]
+                if not line.is_source and line.number not in known
+            ]
+            told = [line for line in last if may_be_complaint(line.core)]
+            matches.complaint = told[-1] if told else None
         return matches
 
     def _look_at(
@@ -118,6 +145,10 @@ class Matcher:
             for place in self._by_exception.get(name, ()):
                 if not any(text in lowered for text in self._entries[place].unless):
                     hit.add(place)
+        if hit and asks_for_nothing(line.text):
+            hit = {place for place in hit if not self._entries[place].is_memory}
+        if exception is None and not hit and _may_complain(lowered) and is_complaint(line.core):
+            matches.complaint = line
         for place in hit:
             match = matches.by_entry.get(place)
             if match is None:
@@ -130,3 +161,7 @@ class Matcher:
             if found is None:
                 return False
         return not any(text in lowered for text in self._entries[place].unless)
+
+
+def _may_complain(lowered: str) -> bool:
+    return lowered.startswith(_LEVELS) or any(word in lowered for word in _COMPLAINING)

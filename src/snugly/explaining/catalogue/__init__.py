@@ -31,9 +31,18 @@ FAMILIES: Final = (
     "limits",
     "cuda",
     "installation",
+    "tensors",
     "programs",
     "lite",
+    "services",
+    "words",
+    "frameworks",
+    "packages",
+    "machines",
+    "cards",
+    "languages",
     "ends",
+    "sentences",
 )
 
 _KNOWN: Final = {
