@@ -16,6 +16,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
+from snugly.linting.jobs import available_cores
 from snugly.linting.lint import lint_files, lint_text
 from snugly.linting.sources import find_files
 
@@ -53,7 +54,7 @@ def measure(folder: Path) -> bool:
     files = list(find_files([folder]))
     lines = sum(Path(path).read_bytes().count(b"\n") for path in files)
     start = time.perf_counter()
-    outcome = lint_files([folder])
+    outcome = lint_files([folder], jobs=available_cores())
     seconds = time.perf_counter() - start
     rate = 1000 * len(outcome.findings) / max(lines, 1)
     peer = seconds_of_ruff(folder)

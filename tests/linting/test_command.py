@@ -104,3 +104,10 @@ def test_the_rules_are_listed(run):
     assert "predict-in-loop" in text
     _, text, _ = run("--rules", "--output-format", "json")
     assert len(json.loads(text)["rules"]) >= 37
+
+
+def test_jobs_are_counted_from_one(run, bad):
+    assert run(bad, "--jobs", "2")[0] == 1
+    code, _, error = run(bad, "--jobs", "0")
+    assert code == 2
+    assert "--jobs 1" in error

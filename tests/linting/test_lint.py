@@ -9,6 +9,7 @@ import pytest
 
 import snugly
 from snugly.errors import InputError, ProgramNotFoundError, UnreadableProgramError, UsageError
+from snugly.linting.jobs import FEWEST_FILES, in_processes
 from snugly.linting.lint import lint_files, lint_text
 from snugly.linting.notebooks import without_magics
 from snugly.linting.sources import find_files
@@ -194,3 +195,72 @@ def test_rules_are_selected_by_code_beginning_and_name():
     with pytest.raises(UsageError, match="predict-in-lop") as caught:
         lint_text(text, select=["predict-in-lop"])
     assert "predict-in-loop" in caught.value.hint
+
+
+LIST_OF_ALL = "batches = list(ds.as_numpy_iterator())"
+
+
+def test_rules_about_growth_are_not_asked_in_unit_tests():
+    # GIVEN what tests do with data that is small on purpose
+    case = (
+        "import tensorflow as tf\n"
+        "class DataTest(tf.test.TestCase):\n"
+        "    def test_all(self):\n"
+        "        ds = tf.data.TFRecordDataset('a')\n"
+        f"        {LIST_OF_ALL}\n"
+    )
+    function = (
+        "import pytest\nimport tensorflow as tf\n"
+        "def test_all():\n    ds = tf.data.TFRecordDataset('a')\n"
+        f"    {LIST_OF_ALL}\n"
+    )
+    assert codes(case) == codes(function) == []
+    # WHEN the same is part of a program, also of one that calls a step a test
+    assert codes(case.replace("tf.test.TestCase", "tf.Module")) == ["SNG423"]
+    assert codes(function.replace("import pytest\n", "")) == ["SNG423"]
+    assert codes(function.replace("test_all()", "test_step(ds)")) == ["SNG423"]
+
+
+def test_what_fails_or_could_never_fit_is_told_in_unit_tests_too():
+    inside = "class SizeTest(tf.test.TestCase):\n    def test_it(self):\n        "
+    assert codes(f"import tensorflow as tf\n{inside}tf.zeros([10000, 10000, 10000])\n") == [
+        "SNG440"
+    ]
+    assert codes(f"import tensorflow as tf\n{inside}tf.placeholder(tf.float32)\n") == ["SNG441"]
+
+
+def test_a_packages_own_files_do_not_count_as_its_import(tmp_path):
+    # GIVEN a variable that is set behind an import of keras
+    text = "from keras.src import api\nimport os\nos.environ['TF_NUM_INTEROP_THREADS'] = '1'\n"
+    outside = write(tmp_path / "train.py", text)
+    write(tmp_path / "keras" / "__init__.py", "")
+    write(tmp_path / "keras" / "src" / "__init__.py", "")
+    inside = write(tmp_path / "keras" / "src" / "config.py", text)
+    assert [one.code for one in snugly.lint([outside])] == ["SNG422"]
+    assert snugly.lint([inside]) == []
+
+
+def test_several_processes_find_the_same_in_the_same_order(tmp_path):
+    # GIVEN files of all kinds, more than one process is asked for
+    for number in range(FEWEST_FILES + 5):
+        write(tmp_path / f"part_{number:03}.py", HUGE if number % 3 else "x = 1\n")
+    write(tmp_path / "broken.py", "def\n")
+    write(tmp_path / "part_900.py", "import tensorflow as tf  # snugly: ignore\n")
+    alone, shared = lint_files([tmp_path]), lint_files([tmp_path], jobs=2)
+    assert alone.findings == shared.findings
+    assert len(shared.findings) == 30
+    assert (alone.files, alone.notes) == (shared.files, shared.notes)
+    assert [str(one) for one in alone.problems] == [str(one) for one in shared.problems]
+    assert shared.problems[0].hint == alone.problems[0].hint
+
+
+def test_few_files_start_no_processes(tmp_path):
+    write(tmp_path / "a.py", HUGE)
+    assert in_processes([str(tmp_path / "a.py")], ["SNG440"], None, 8) is None
+
+
+def test_names_that_are_computed_from_each_other_are_followed_once():
+    # GIVEN sums that double what is to be followed with every line: 2 ** 40 ways
+    lines = ["import tensorflow as tf", "a0 = 2"]
+    lines += [f"a{n} = a{n - 1} + a{n - 1}" for n in range(1, 41)]
+    assert codes("\n".join([*lines, "tf.zeros([a9, a9])\n"])) == []

@@ -58,6 +58,9 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--diff", action="store_true", help="show what --fix would change, and change nothing"
     )
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="so many processes; as many as there are cores"
+    )
     parser.add_argument("--rules", action="store_true", help="list the rules and leave")
     add_output_format(parser, GITHUB, SARIF)
 
@@ -94,13 +97,23 @@ def _lint(arguments: argparse.Namespace, settings: Settings) -> Outcome:
     memory = settings.memory if arguments.memory is None else Size(arguments.memory)
     given = sys.stdin.buffer.read() if "-" in arguments.paths else b""
     selected = _words(arguments.select)
+    changes = arguments.fix or arguments.diff  # they need the places, which only one process has
     return lint_files(
         arguments.paths,
         select=settings.lint_select if selected is None else selected,
         ignore=[*settings.lint_ignore, *(_words(arguments.ignore) or ())],
         memory=memory,
         standard_input=given,
+        jobs=1 if changes else _jobs(arguments.jobs),
     )
+
+
+def _jobs(given: int | None) -> int:
+    from snugly.linting.jobs import available_cores
+
+    if given is not None and given < 1:
+        raise UsageError(f"--jobs {given}: at least one process is needed", hint="--jobs 1")
+    return available_cores() if given is None else given
 
 
 def _words(given: Sequence[str] | None) -> list[str] | None:

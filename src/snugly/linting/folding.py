@@ -35,13 +35,21 @@ _BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
 }
 
 
-def fold(program: Program, node: ast.AST | None, depth: int = _DEPTH) -> Any:  # noqa: C901, PLR0911 - one case a line
+def fold(program: Program, node: ast.AST | None, depth: int = _DEPTH) -> Any:
     """The value of an expression, or None if it is not known. Unknown parts of a tuple are None."""
     if node is None or depth <= 0:
         return None
+    if isinstance(node, ast.Constant):
+        return node.value
+    # Names that are computed from each other are reached by many ways: each is followed once.
+    key = (node, depth)
+    if key not in program.folded:
+        program.folded[key] = _fold(program, node, depth)
+    return program.folded[key]
+
+
+def _fold(program: Program, node: ast.AST, depth: int) -> Any:  # noqa: PLR0911 - one case a line
     match node:
-        case ast.Constant(value=value):
-            return value
         case ast.Tuple(elts=elements) | ast.List(elts=elements):
             if any(isinstance(element, ast.Starred) for element in elements):
                 return None

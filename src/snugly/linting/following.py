@@ -17,7 +17,7 @@ from snugly.linting.scopes import FUNCTIONS, parameters_of
 from snugly.linting.vocabulary import CLEARING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from snugly.linting.program import Program
     from snugly.linting.scopes import FunctionNode
@@ -183,7 +183,7 @@ def clears(program: Program, call: ast.Call) -> bool:
     return False
 
 
-def clears_within(program: Program, nodes: Iterator[ast.AST]) -> bool:
+def clears_within(program: Program, nodes: Iterable[ast.AST]) -> bool:
     """Whether global state is emptied among these nodes, or in a function called there."""
     for node in nodes:
         if isinstance(node, ast.Call):
@@ -200,7 +200,7 @@ def function_clears(program: Program, function: FunctionNode) -> bool:
     key = ("clears", function)
     if key not in program.remembered:
         program.remembered[key] = False  # functions that call each other
-        program.remembered[key] = clears_within(program, iter(program.body_nodes(function)))
+        program.remembered[key] = clears_within(program, program.body_nodes(function))
     return bool(program.remembered[key])
 
 

@@ -67,6 +67,8 @@ def traced_definition(program: Program, function: ast.AST | None) -> Traced | No
 
 def traced_call(program: Program, call: ast.Call) -> Traced | None:
     """The traced function that a call runs, where that can be seen."""
+    if "function" not in program.words:
+        return None  # nothing here can be `tf.function`, whatever it is called
     key = ("traced", call)
     if key not in program.remembered:
         program.remembered[key] = None

@@ -27,8 +27,15 @@ class Kept:
     loop: Loop
 
 
-def kept_in_loops(program: Program) -> Iterator[Kept]:  # noqa: C901 - one case a line
+def kept_in_loops(program: Program) -> list[Kept]:
     """Appends, `+=` of lists and `container[key] = value`, where they are repeated."""
+    key = ("kept", program.tree)
+    if key not in program.remembered:
+        program.remembered[key] = list(_kept_in_loops(program))
+    return program.remembered[key]  # type: ignore[return-value]
+
+
+def _kept_in_loops(program: Program) -> Iterator[Kept]:  # noqa: C901 - one case a line
     for call in program.calls:
         if isinstance(call.func, ast.Attribute) and call.func.attr in _ADDING and call.args:
             yield from _in_loop(program, call, call.args[-1], call.func.value)

@@ -57,8 +57,15 @@ class Placed:
     before: str | None
 
 
-def placed_layers(program: Program) -> Iterator[Placed]:
+def placed_layers(program: Program) -> list[Placed]:
     """Every layer whose place in a model can be seen."""
+    key = ("placed", program.tree)
+    if key not in program.remembered:
+        program.remembered[key] = list(_placed_layers(program))
+    return program.remembered[key]  # type: ignore[return-value]
+
+
+def _placed_layers(program: Program) -> Iterator[Placed]:
     for call in program.calls:
         if keras_name(program.name_of_call(call)) == "Sequential":
             layers = _listed(program, call) or _added(program, call)

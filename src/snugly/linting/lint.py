@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from snugly.codes import REGISTRY
 from snugly.errors import InputError, SnuglyError, UnreadableProgramError
 from snugly.findings import Finding
+from snugly.linting.loops import forget_loops
 from snugly.linting.program import Program
 from snugly.linting.selection import select_rules
-from snugly.linting.sources import STANDARD_INPUT, find_files, parse_source, read_source
+from snugly.linting.sources import STANDARD_INPUT, find_files, package_of, parse_source, read_source
 from snugly.linting.suppressions import find_suppressions
+from snugly.linting.unit_tests import in_unit_test, is_test_file
 
 if TYPE_CHECKING:
     import ast
@@ -63,42 +67,83 @@ def lint(
     return outcome.findings
 
 
-def lint_files(
+def lint_files(  # noqa: PLR0913 - one argument an option of the command
     paths: Sequence[str | os.PathLike[str]],
     *,
     select: Iterable[str] | None = None,
     ignore: Iterable[str] = (),
     memory: int | None = None,
     standard_input: bytes = b"",
+    jobs: int = 1,
 ) -> Outcome:
-    """The same, going on where a file cannot be read, and telling of it."""
+    """The same, going on where a file cannot be read, and telling of it.
+
+    With more than one job, files are looked at in several processes. What was found is the same
+    and in the same order; alarms, which changes are made from, are not brought along.
+    """
     rules = select_rules(select, ignore)
+    files = list(find_files(paths))
+    if STANDARD_INPUT not in files:
+        from snugly.linting.jobs import in_processes
+
+        shared = in_processes(files, [rule.code for rule in rules], memory, jobs)
+        if shared is not None:
+            return shared
     outcome = Outcome()
-    for path in find_files(paths):
-        outcome.files += 1
-        try:
-            if path == STANDARD_INPUT:
-                source = parse_source(standard_input, "<stdin>")
-            else:
-                source = read_source(path)
-            _lint_source(source, rules, outcome, memory)
-        except SnuglyError as problem:
-            outcome.problems.append(problem)
-        except RecursionError:
-            outcome.problems.append(
-                InputError(
-                    f"{path} is nested too deeply to be looked at",
-                    hint="leave out what is generated",
-                )
-            )
+    with without_collection():
+        for path in files:
+            lint_file(path, rules, outcome, memory, standard_input)
     return outcome
+
+
+def lint_file(
+    path: str,
+    rules: Sequence[Rule],
+    outcome: Outcome,
+    memory: int | None = None,
+    standard_input: bytes = b"",
+) -> None:
+    """Look at one file, and add to the outcome what is found or what keeps it from being read."""
+    outcome.files += 1
+    try:
+        if path == STANDARD_INPUT:
+            source = parse_source(standard_input, "<stdin>")
+        else:
+            source = read_source(path)
+        _lint_source(source, rules, outcome, memory)
+    except SnuglyError as problem:
+        outcome.problems.append(problem)
+    except RecursionError:
+        outcome.problems.append(
+            InputError(
+                f"{path} is nested too deeply to be looked at",
+                hint="leave out what is generated",
+            )
+        )
+    finally:
+        forget_loops()
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Leave out Python's search for circles: trees have none, and are millions of objects."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def lint_text(text: str, path: str = "<text>", **chosen: Iterable[str]) -> list[Finding]:
     """What is found in a text; for tests, editors and notebooks."""
     outcome = Outcome()
     source = parse_source(text.encode(), path)
-    _lint_source(source, select_rules(**chosen), outcome, None)  # type: ignore[arg-type]
+    try:
+        _lint_source(source, select_rules(**chosen), outcome, None)  # type: ignore[arg-type]
+    finally:
+        forget_loops()
     return outcome.findings
 
 
@@ -115,6 +160,7 @@ def _lint_source(
         return
     program = Program(source.tree)
     program.memory_limit = memory
+    program.package = package_of(source.path)
     suppressions = find_suppressions(source.text)
     findings: list[Finding] = []
     told: set[tuple[str, int]] = set()
@@ -140,11 +186,15 @@ def _lint_source(
 
 
 def _alarms(program: Program, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Alarm]]:
+    is_test = is_test_file(program)
     for rule in rules:
         if rule.needs_tensorflow and not program.uses_tensorflow:
             continue
+        if is_test and not rule.in_tests:
+            continue
         for alarm in rule.check(program):
-            yield rule, alarm
+            if rule.in_tests or not in_unit_test(program, alarm.node):
+                yield rule, alarm
 
 
 def _finding(source: Source, rule: Rule, alarm: Alarm, line: int) -> Finding:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from snugly.linting.folding import argument, as_int, fold
+from snugly.linting.nodes import children_of, walk
 from snugly.linting.scopes import COMPREHENSIONS, FUNCTIONS, parameters_of
 
 if TYPE_CHECKING:
@@ -125,17 +127,18 @@ def runs_once(loop: LoopNode) -> bool:
     return False
 
 
-def nodes_of_loop(loop: LoopNode) -> Iterator[ast.AST]:
+@cache
+def nodes_of_loop(loop: LoopNode) -> tuple[ast.AST, ...]:
     """All nodes that a loop repeats, without those of functions defined in it."""
     if isinstance(loop, COMPREHENSIONS):
-        roots: list[ast.AST] = list(ast.iter_child_nodes(loop))
+        roots: list[ast.AST] = children_of(loop)
     elif isinstance(loop, ast.Lambda):
         roots = [loop.body]
     elif isinstance(loop, ast.While):
         roots = [loop.test, *loop.body]
     else:
         roots = list(getattr(loop, "body", []))
-    yield from own_nodes(roots)
+    return tuple(own_nodes(roots))
 
 
 def own_nodes(roots: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -145,12 +148,12 @@ def own_nodes(roots: Iterable[ast.AST]) -> Iterator[ast.AST]:
         node = stack.pop()
         yield node
         if not isinstance(node, FUNCTIONS):
-            stack.extend(reversed(list(ast.iter_child_nodes(node))))
+            stack.extend(reversed(children_of(node)))
 
 
 def stored_names(target: ast.AST) -> Iterator[str]:
     """The names that an assignment to this target gives a value."""
-    for node in ast.walk(target):
+    for node in walk(target):
         if isinstance(node, ast.Name):
             yield node.id
 
@@ -158,7 +161,7 @@ def stored_names(target: ast.AST) -> Iterator[str]:
 def used_names(node: ast.AST) -> set[str]:
     """The names that an expression reads; `self.x` counts as `self.x`."""
     names: set[str] = set()
-    for one in ast.walk(node):
+    for one in walk(node):
         if isinstance(one, ast.Name):
             names.add(one.id)
         elif isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name):
@@ -166,20 +169,34 @@ def used_names(node: ast.AST) -> set[str]:
     return names
 
 
-def assignments_in(loop: LoopNode) -> Iterator[tuple[set[str], ast.expr, ast.AST]]:
+Assigned: TypeAlias = tuple[frozenset[str], ast.expr, ast.AST]
+
+
+@cache
+def assignments_in(loop: LoopNode) -> tuple[Assigned, ...]:
     """What is assigned in a loop: names, value, statement."""
-    for node in nodes_of_loop(loop):
+    return tuple(_assignments(nodes_of_loop(loop)))
+
+
+def _assignments(nodes: Iterable[ast.AST]) -> Iterator[Assigned]:
+    for node in nodes:
         if isinstance(node, ast.Assign):
             names = {name for target in node.targets for name in _target_names(target)}
-            yield names, node.value, node
+            yield frozenset(names), node.value, node
         elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
-            yield set(_target_names(node.target)), node.value, node
+            yield frozenset(_target_names(node.target)), node.value, node
         elif isinstance(node, ast.NamedExpr):
-            yield {node.target.id}, node.value, node
+            yield frozenset({node.target.id}), node.value, node
         elif isinstance(node, ast.For | ast.AsyncFor):
-            yield set(stored_names(node.target)), node.iter, node
+            yield frozenset(stored_names(node.target)), node.iter, node
         elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-            yield set(stored_names(node.optional_vars)), node.context_expr, node
+            yield frozenset(stored_names(node.optional_vars)), node.context_expr, node
+
+
+def forget_loops() -> None:
+    """Let go of what was remembered of a file's loops; they are remembered for one file only."""
+    nodes_of_loop.cache_clear()
+    assignments_in.cache_clear()
 
 
 def changing_names(loop: Loop, *, loosely: bool = False) -> set[str]:

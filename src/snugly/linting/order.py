@@ -75,6 +75,31 @@ def _events(  # noqa: PLR0913, PLR0917 - one case a line
                 )
 
 
+def after_start(
+    program: Program, is_late: Callable[[ast.Call], bool]
+) -> Iterator[tuple[ast.AST, int]]:
+    """Calls after TensorFlow's runtime has started, each with the line that started it."""
+
+    def classify(node: ast.AST) -> str | None:
+        if not isinstance(node, ast.Call):
+            return None
+        if is_late(node):
+            return "late"
+        return "operation" if starts_runtime(program, node) else None
+
+    told: set[ast.AST] = set()
+    for scope in (program.tree, *program.functions):
+        if isinstance(scope, ast.Lambda):
+            continue
+        first: Event | None = None
+        for event in events(program, scope, classify):
+            if event.kind == "operation":
+                first = first or event
+            elif first is not None and event.node not in told and follows(program, first, event):
+                told.add(event.node)
+                yield event.node, getattr(first.node, "lineno", 0)
+
+
 def follows(program: Program, first: Event, second: Event) -> bool:
     """Whether the second can happen after the first: they are not two arms of one `if`."""
     return not program.are_exclusive(first.place, second.place)

@@ -7,10 +7,13 @@ nested one takes more than its share. Nothing of the linted code is executed or 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from snugly.linting.names import CONVENTIONAL, canonical
+from snugly.linting.nodes import arm_of, children_of, kinds_of, outside_children, walk
 from snugly.linting.scopes import (
+    BINDING,
+    COMPREHENSIONS,
     FUNCTIONS,
     FunctionNode,
     Scope,
@@ -19,9 +22,12 @@ from snugly.linting.scopes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from snugly.linting.scopes import Binding
+
+_OPENING = frozenset({*FUNCTIONS, ast.ClassDef})
+"""Types of nodes that open a scope."""
 
 _ALIAS_DEPTH = 8
 """`K = tf.keras.backend`, `B = K`, …: how many such steps are followed."""
@@ -44,8 +50,14 @@ class Program:
         """All nodes of a scope in the order of the source, without those of inner functions."""
         self.remembered: dict[tuple[str, ast.AST], object] = {}
         """What rules and inferences have worked out about a node."""
+        self.words: set[str] = set()
+        """Every name, attribute and imported name that is written in the file."""
+        self.folded: dict[tuple[ast.AST, int], object] = {}
+        """Values of expressions, by the expression and how far it was followed."""
         self.memory_limit: int | None = None
         """What the machine has, where the user has said so."""
+        self.package: str | None = None
+        """The package that the file is part of, where that is known."""
         self._resolved: dict[ast.AST, str | None] = {}
         self._walk()
         self.modules = self._imported_modules()
@@ -88,7 +100,7 @@ class Program:
             if ancestor in around:
                 if not isinstance(ancestor, ast.If | ast.IfExp | ast.Match):
                     return False
-                one, other = _arm(ancestor, around[ancestor]), _arm(ancestor, child)
+                one, other = arm_of(ancestor, around[ancestor]), arm_of(ancestor, child)
                 return one != other and "test" not in {one, other}
         return False
 
@@ -120,7 +132,10 @@ class Program:
 
     def name_of_call(self, call: ast.Call) -> str | None:
         """The canonical name of what a call calls."""
-        return self.resolve(call.func)
+        function = call.func  # asked most often of all, hence not through `resolve`
+        if function in self._resolved:
+            return self._resolved[function]
+        return self.resolve(function)
 
     def bindings(self, node: ast.Name) -> list[Binding]:
         """All bindings of a name in the scope where Python would find it."""
@@ -239,7 +254,7 @@ class Program:
         key = ("attributes", owner)
         if key not in self.remembered:
             table: dict[str, list[ast.expr]] = {}
-            for node in ast.walk(owner):
+            for node in walk(owner):
                 if isinstance(node, ast.Assign):
                     for target in node.targets:
                         _note_attribute(table, target, node.value, owner)
@@ -265,48 +280,78 @@ class Program:
     def _walk(self) -> None:
         root = Scope(self.tree, None)
         self.scopes[self.tree] = root
+        notes = self._notes()
+        parents = self.parents
         # Pushed in reverse, so that nodes are met in the order of the source.
-        stack: list[tuple[ast.AST, ast.AST | None, Scope, ast.AST]] = [
-            (self.tree, None, root, self.tree)
+        stack: list[tuple[ast.AST, ast.AST | None, Scope, list[ast.AST]]] = [
+            (self.tree, None, root, self.nodes_in.setdefault(self.tree, []))
         ]
         while stack:
             node, parent, scope, home = stack.pop()
+            kind = type(node)
             if parent is not None:
-                self.parents[node] = parent
-                self.nodes_in.setdefault(home, []).append(node)
-                bind_statement(scope, node)
-            inner, inner_home = scope, home
-            if isinstance(node, FUNCTIONS):
-                self.functions.append(node)
-                inner = Scope(node, scope)
-                bind_parameters(inner, node)
-                self.scopes[node] = inner
-                inner_home = node
-            elif isinstance(node, ast.ClassDef):
-                self.classes.append(node)
-                inner = Scope(node, scope)
-                self.scopes[node] = inner
-            self._note(node)
-            outside = _outside_children(node)
-            for child in reversed(list(ast.iter_child_nodes(node))):
-                if isinstance(child, ast.expr_context | ast.operator | ast.unaryop | ast.cmpop):
-                    continue
-                if child in outside:
-                    stack.append((child, node, scope, home))
-                else:
-                    stack.append((child, node, inner, inner_home))
+                parents[node] = parent
+                home.append(node)
+                if kind in BINDING:
+                    bind_statement(scope, node)
+            note = notes.get(kind)
+            if note is not None:
+                note(node)
+            children = children_of(node)
+            if not children:
+                continue
+            children.reverse()
+            if kind in _OPENING:
+                self._open(node, scope, home, children, stack)
+            else:
+                stack += [(child, node, scope, home) for child in children]
 
-    def _note(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Call):
-            self.calls.append(node)
-        elif isinstance(node, ast.stmt):
-            self.statements.append(node)
-            if isinstance(node, ast.For | ast.AsyncFor | ast.While):
-                self.loops.append(node)
-            elif isinstance(node, ast.With | ast.AsyncWith):
-                self.withs.append(node)
-        elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
-            self.loops.append(node)
+    def _open(
+        self,
+        node: ast.AST,
+        scope: Scope,
+        home: list[ast.AST],
+        children: list[ast.AST],
+        stack: list[tuple[ast.AST, ast.AST | None, Scope, list[ast.AST]]],
+    ) -> None:
+        """A function or class: a scope of its own for all but what is evaluated around it."""
+        assert isinstance(node, (*FUNCTIONS, ast.ClassDef))
+        inner = self.scopes[node] = Scope(node, scope)
+        inner_home = home
+        if isinstance(node, ast.ClassDef):
+            self.classes.append(node)
+        else:
+            self.functions.append(node)
+            bind_parameters(inner, node)
+            inner_home = self.nodes_in.setdefault(node, [])
+        outside = outside_children(node)
+        stack += [
+            (child, node, scope, home) if child in outside else (child, node, inner, inner_home)
+            for child in children
+        ]
+
+    def _notes(self) -> dict[type[ast.AST], Callable[[Any], object]]:
+        """What is noted of a node, by its type."""
+        add = self.words.add
+        notes: dict[type[ast.AST], Callable[[Any], object]] = {
+            ast.Attribute: lambda node: add(node.attr),
+            ast.Name: lambda node: add(node.id),
+            ast.alias: lambda node: self.words.update(node.name.split(".")),
+            ast.Call: self.calls.append,
+        }
+        notes |= dict.fromkeys(COMPREHENSIONS, self.loops.append)
+        notes |= dict.fromkeys(kinds_of(ast.stmt), self.statements.append)
+        notes |= dict.fromkeys((ast.For, ast.AsyncFor, ast.While), self._note_loop)
+        notes |= dict.fromkeys((ast.With, ast.AsyncWith), self._note_with)
+        return notes
+
+    def _note_loop(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
+        self.statements.append(node)
+        self.loops.append(node)
+
+    def _note_with(self, node: ast.With | ast.AsyncWith) -> None:
+        self.statements.append(node)
+        self.withs.append(node)
 
     def _imported_modules(self) -> set[str]:
         modules: set[str] = set()
@@ -331,26 +376,6 @@ class Program:
             and name.partition(".")[0] in {"tensorflow", "keras"}
             for call in self.calls
         )
-
-
-def _arm(branch: ast.AST, child: ast.AST) -> str:
-    if isinstance(branch, ast.Match):
-        return str(id(child))
-    for name in ("body", "orelse"):
-        part = getattr(branch, name, None)
-        if child is part or (isinstance(part, list) and child in part):
-            return name
-    return "test"
-
-
-def _outside_children(node: ast.AST) -> set[ast.AST]:
-    """Children of a definition that are evaluated around it: decorators, defaults, bases."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        kept: list[ast.AST | None] = [*node.decorator_list, node.returns]
-        return {child for child in kept if child is not None}
-    if isinstance(node, ast.ClassDef):
-        return {*node.decorator_list, *node.bases, *node.keywords}
-    return set()
 
 
 def _note_attribute(

@@ -49,3 +49,5 @@ class Rule:
     is_memory: bool = True
     needs_tensorflow: bool = True
     """Whether the rule is asked only in files that use TensorFlow or Keras."""
+    in_tests: bool = False
+    """Whether it counts in unit tests too: what fails there as well, or could never fit."""

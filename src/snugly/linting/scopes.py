@@ -22,6 +22,15 @@ ScopeNode: TypeAlias = (
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
+BINDING = frozenset(
+    {
+        *(ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign),
+        *(ast.For, ast.AsyncFor, ast.comprehension, ast.withitem, ast.ExceptHandler),
+        *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.MatchAs, ast.MatchStar),
+    }
+)
+"""Types of nodes that bind a name."""
+
 How: TypeAlias = Literal[
     "import", "value", "part", "changed", "parameter", "loop", "with", "function", "class", "other"
 ]

@@ -7,6 +7,7 @@ import os
 import tokenize
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -74,6 +75,20 @@ def _in_folder(folder: str) -> Iterator[str]:
         for name in sorted(names):
             if name.endswith(_SUFFIXES):
                 yield os.path.join(parent, name)  # noqa: PTH118 - keeps "./" as it was written
+
+
+@lru_cache(maxsize=256)
+def _package_of_folder(folder: Path) -> str | None:
+    if not (folder / "__init__.py").exists():
+        return None
+    return _package_of_folder(folder.parent) or folder.name
+
+
+def package_of(path: str) -> str | None:
+    """The outermost package that a file belongs to: `keras` for `keras/src/layers/layer.py`."""
+    if path.startswith("<") or path == STANDARD_INPUT:
+        return None
+    return _package_of_folder(Path(path).absolute().parent)
 
 
 def read_source(path: str) -> Source:

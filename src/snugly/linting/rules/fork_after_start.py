@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING, Final
 
 from snugly.linting.folding import fold
-from snugly.linting.order import Event, events, follows, starts_runtime
+from snugly.linting.order import after_start
 from snugly.linting.rule import Alarm, Rule
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
 
     from snugly.linting.program import Program
@@ -28,31 +28,20 @@ def check(program: Program) -> Iterator[Alarm]:
     """Pools and processes of the default kind behind the first operation."""
     if not program.modules & {"multiprocessing", "concurrent", "os"} or _starts_fresh(program):
         return
-    told: set[ast.AST] = set()
-    for scope in (program.tree, *program.functions):
-        if isinstance(scope, ast.Lambda):
-            continue
-        first: Event | None = None
-        for event in events(program, scope, lambda node: _classify(program, node)):
-            if event.kind == "operation":
-                first = first or event
-            elif first is not None and event.node not in told and follows(program, first, event):
-                told.add(event.node)
-                yield Alarm(
-                    event.node,
-                    "the process forks after TensorFlow has started in line"
-                    f" {getattr(first.node, 'lineno', '?')}: its threads and the GPU's context"
-                    " do not come along, and what they hold is held twice",
-                )
+    if not any(program.name_of_call(call) in _FORKING for call in program.calls):
+        return
+    for node, line in after_start(program, lambda call: _forks(program, call)):
+        yield Alarm(
+            node,
+            f"the process forks after TensorFlow has started in line {line}: its threads and the"
+            " GPU's context do not come along, and what they hold is held twice",
+        )
 
 
-def _classify(program: Program, node: ast.AST) -> str | None:
-    if not isinstance(node, ast.Call):
-        return None
-    if program.name_of_call(node) in _FORKING:
-        named = any(one.arg in {"mp_context", "context"} for one in node.keywords)
-        return None if named else "fork"
-    return "operation" if starts_runtime(program, node) else None
+def _forks(program: Program, call: ast.Call) -> bool:
+    """Whether a call makes a process of the default kind."""
+    named = any(one.arg in {"mp_context", "context"} for one in call.keywords)
+    return program.name_of_call(call) in _FORKING and not named
 
 
 def _starts_fresh(program: Program) -> bool:

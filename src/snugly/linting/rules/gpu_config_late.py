@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING, Final
 
-from snugly.linting.order import Event, events, follows, starts_runtime
+from snugly.linting.order import after_start
 from snugly.linting.rule import Alarm, Rule
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
 
     from snugly.linting.program import Program
@@ -24,37 +24,26 @@ _SETTING: Final = frozenset(
 
 def check(program: Program) -> Iterator[Alarm]:
     """`set_memory_growth` and its like behind the first operation."""
-    late: set[ast.AST] = set()
-    for scope in (program.tree, *program.functions):
-        if isinstance(scope, ast.Lambda):
-            continue
-        first: Event | None = None
-        for event in events(program, scope, lambda node: _classify(program, node)):
-            if event.kind == "operation":
-                first = first or event
-            elif first is not None and event.node not in late and follows(program, first, event):
-                late.add(event.node)
-                yield Alarm(
-                    event.node,
-                    "TensorFlow's runtime has started in line"
-                    f" {getattr(first.node, 'lineno', '?')}; this raises RuntimeError or has no"
-                    " effect after that",
-                )
+    if not any(_sets(program, call) for call in program.calls):
+        return
+    for node, line in after_start(program, lambda call: _sets(program, call)):
+        yield Alarm(
+            node,
+            f"TensorFlow's runtime has started in line {line}; this raises RuntimeError or has no"
+            " effect after that",
+        )
 
 
-def _classify(program: Program, node: ast.AST) -> str | None:
-    if not isinstance(node, ast.Call):
-        return None
-    name = program.name_of_call(node) or ""
-    if name.startswith("tensorflow.config.") and name.rpartition(".")[2] in _SETTING:
-        return "setting"
-    return "operation" if starts_runtime(program, node) else None
+def _sets(program: Program, call: ast.Call) -> bool:
+    name = program.name_of_call(call) or ""
+    return name.startswith("tensorflow.config.") and name.rpartition(".")[2] in _SETTING
 
 
 RULE = Rule(
     code="SNG421",
     name="gpu-config-after-first-op",
     severity="error",
+    in_tests=True,
     check=check,
     bad=(
         """\

@@ -119,6 +119,7 @@ RULE = Rule(
     code="SNG442",
     name="graph-mode-in-eager",
     severity="error",
+    in_tests=True,
     check=check,
     is_memory=False,
     bad=(

@@ -131,6 +131,7 @@ RULE = Rule(
     code="SNG440",
     name="impossible-size",
     severity="error",
+    in_tests=True,
     check=check,
     needs_tensorflow=False,
     bad=(

@@ -64,6 +64,8 @@ def check(program: Program) -> Iterator[Alarm]:
     told: dict[str, Alarm] = {}
     for nodes in program.nodes_in.values():
         for node in nodes:
+            if not isinstance(node, ast.Attribute):
+                continue
             name = _removed(program, node)
             if name is None or name in told or _is_guarded(program, node):
                 continue
@@ -71,10 +73,8 @@ def check(program: Program) -> Iterator[Alarm]:
     yield from told.values()
 
 
-def _removed(program: Program, node: ast.AST) -> str | None:
-    dotted: str | None = None
-    if isinstance(node, ast.Attribute):
-        dotted = program.resolve(node)
+def _removed(program: Program, node: ast.Attribute) -> str | None:
+    dotted = program.resolve(node)
     if dotted is None or not dotted.startswith("tensorflow."):
         return None
     rest = dotted.removeprefix("tensorflow.")
@@ -119,6 +119,7 @@ RULE = Rule(
     code="SNG441",
     name="removed-in-tensorflow-2",
     severity="error",
+    in_tests=True,
     check=check,
     is_memory=False,
     bad=(
