@@ -70,6 +70,11 @@ class Model:
         values = self.random.integers(-50, 50, count).astype(wide)
         return self.tensor((count,), name, values, scale=0.01, channels=count)
 
+    def fill(self, index, values):
+        """Put other values into a constant."""
+        buffer = self._model.buffers[self._graph.tensors[index].buffer]
+        buffer.data = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8)
+
     def integers(self, values):
         return self.tensor(np.shape(values), "INT32", np.array(values, np.int32))
 

@@ -1,5 +1,7 @@
 """Patches together with the plan that follows: ranked by what both reach."""
 
+from itertools import pairwise
+
 import pytest
 from tests.lite import micro_models as micro
 
@@ -55,6 +57,22 @@ def test_of_what_fits_the_least_work_is_taken():
     # THEN more room means no more work
     assert extra == sorted(extra, reverse=True)
     assert extra[-1] < extra[0]
+
+
+@pytest.mark.parametrize("budget", [None, 1, 8_000])
+def test_more_effort_never_gives_less_and_the_same_effort_the_same(budget):
+    # GIVEN a model, and more and more ways to patch it that are planned
+    source = mobile(size=16)
+    results = [patched(source, budget, planned="overlapping", effort=n) for n in (1, 2, 4, 8)]
+    # THEN none is worse than the one before: it fits where that did, else it needs no more
+    for less, more in pairwise(results):
+        if budget is not None and less.after.arena <= budget:
+            assert more.after.arena <= budget
+            assert more.extra_work <= less.extra_work
+        else:
+            assert more.after.arena <= less.after.arena
+    # AND no clock has a say
+    assert patched(source, budget, planned="overlapping", effort=2) == results[1]
 
 
 def test_the_extra_work_is_told_and_the_answers_stay():

@@ -8,9 +8,10 @@ from ai_edge_litert import schema_py_generated as schema
 from tests.lite import micro_models as micro
 
 from snugly.errors import InputError
-from snugly.lite import writing
-from snugly.lite.writing import Constants, write_plan
+from snugly.lite import rewriting_tables, writing
+from snugly.lite.writing import write_plan
 from snugly.readers.tflite import read_tflite
+from snugly.readers.tflite.constants import Constants
 
 
 def branches(plan=None):
@@ -151,7 +152,7 @@ def test_constants_after_the_flatbuffer_are_refused():
 
 
 def test_fields_of_a_later_schema_are_refused_not_lost(monkeypatch):
-    monkeypatch.setitem(writing._MOST_FIELDS, "model", 1)
+    monkeypatch.setitem(rewriting_tables.TABLES, "Model", (1, {0: "I"}))
     source = branches()
     with pytest.raises(InputError, match="later schema"):
         write_plan(source, read_tflite(source), None)

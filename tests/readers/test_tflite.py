@@ -152,6 +152,22 @@ def test_changed_bytes_give_an_error_or_a_model_never_anything_else():
     assert outcomes == {"LiteModel", "error"}
 
 
+def test_a_field_that_nobody_reads_must_lie_in_the_file_too():
+    # GIVEN a model whose version, or whose list of signatures, lies far behind its end
+    whole = tiny_model()
+    root = int.from_bytes(whole[:4], "little")
+    layout = root - int.from_bytes(whole[root : root + 4], "little", signed=True)
+    count = (int.from_bytes(whole[layout : layout + 2], "little") - 4) // 2
+    for field in (0, count - 1):
+        broken = bytearray(whole)
+        slot = layout + 4 + 2 * field
+        assert whole[slot] | whole[slot + 1]
+        broken[slot : slot + 2] = b"\xf0\xff"
+        # THEN it is refused, as every runtime refuses it
+        with pytest.raises(UnreadableProgramError, match="outside itself"):
+            read_tflite(bytes(broken))
+
+
 def test_what_is_read_out_of_a_file_is_bounded():
     buffer = Buffer(bytes(16))
     with pytest.raises(UnreadableProgramError, match="repeats itself"):

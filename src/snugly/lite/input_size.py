@@ -63,7 +63,7 @@ def resized(
     """
     rewriting = Rewriting(bytes(model))
     main = rewriting.model.main
-    if rewriting.is_bound:
+    if rewriting.model.is_bound:
         raise InputError(
             "the model was compiled for an accelerator: custom operators may depend on the offline"
             " memory plan in the file",

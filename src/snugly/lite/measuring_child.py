@@ -84,18 +84,18 @@ def _litert(source: bytes, *, delegate: bool) -> dict[str, Any]:
     interpreter = lite.Interpreter(
         model_content=source, experimental_op_resolver_type=kind, num_threads=THREADS
     )
-    before = _heap()
+    before = heap_bytes()
     interpreter.allocate_tensors()
-    after = _heap()
+    after = heap_bytes()
     for details in interpreter.get_input_details():
         interpreter.set_tensor(details["index"], np.zeros(details["shape"], details["dtype"]))
     interpreter.invoke()
     # What a kernel keeps from its first run on, such as weights that it has dequantised.
-    taken = max(after, _heap()) - before
+    taken = max(after, heap_bytes()) - before
     return {"bytes": taken or None}
 
 
-def _heap() -> int:
+def heap_bytes() -> int:
     """Bytes that malloc has given out; 0 where the C library does not say."""
 
     class Information(ctypes.Structure):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from snugly.allocators.micro_arena import ALIGNMENT
 from snugly.lite.overlap_rules import Situation, distances_of
-from snugly.lite.writing import Constants
-from snugly.planning.overlap import Block, Overlap, place
+from snugly.planning.overlap import PATIENCE, Block, Overlap, place
 from snugly.predicting.lite_micro import plan_micro
+from snugly.readers.tflite.constants import Constants
 from snugly.readers.tflite.structures import HOST
 
 if TYPE_CHECKING:
@@ -100,11 +100,18 @@ def _overlaps(
 
 
 def plan_offline(
-    source: bytes, model: LiteModel, *, expired: Callable[[], bool], overlap: bool = True
+    source: bytes,
+    model: LiteModel,
+    *,
+    expired: Callable[[], bool],
+    overlap: bool = True,
+    patience: int = PATIENCE,
 ) -> OfflinePlan:
     """The lowest head that is found for a model, its operators in the order they have."""
     problem = problem_of(source, model, overlap=overlap)
-    placed = place(problem.blocks, problem.overlaps, expired=expired, alignment=ALIGNMENT)
+    placed = place(
+        problem.blocks, problem.overlaps, expired=expired, alignment=ALIGNMENT, patience=patience
+    )
     offsets = _all_offsets(model, problem, placed.offsets)
     planned = plan_micro(replace(model, offline_offsets=offsets), HOST)
     shared = sum(_share(problem, placed.offsets, one) for one in problem.overlaps)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 from snugly.lite.patches_layers import ELEMENTWISE, TYPES, WINDOWS, layers_of
-from snugly.lite.patches_ranking import MicroNeed, Wanted, best_of, micro_need
+from snugly.lite.patches_ranking import EFFORT, MicroNeed, Wanted, best_of, micro_need
 from snugly.lite.patches_search import Search
 from snugly.lite.rewriting import Rewriting
 from snugly.readers.tflite.structures import HOST
@@ -70,7 +70,7 @@ def patched(  # noqa: PLR0913 - what can be said of patches, all but two by name
     target: Target = HOST,
     least: Literal["arena", "head"] = "arena",
     planned: Planned = "interpreter",
-    time_limit: float = 30.0,
+    effort: int = EFFORT,
 ) -> Patched:
     """Rewrite a `.tflite` model so that its large layers run patch by patch.
 
@@ -83,22 +83,22 @@ def patched(  # noqa: PLR0913 - what can be said of patches, all but two by name
         least: what "smallest" means: the whole arena, or its head alone.
         planned: who will say where tensors lie, by which the ways are ranked: the interpreter
             itself, or an offline plan ("packed" or "overlapping") that the caller writes.
-        time_limit: seconds for the search, and again for planning what it found; the best found
-            until then is taken.
+        effort: how many ways to patch are planned, where a plan follows. The same model and the
+            same effort give the same answer anywhere, and more effort never a worse one.
     """
     budget = None if memory is None else Size(memory)
     rewriting = Rewriting(bytes(model))
     before = micro_need(rewriting.model, target)
     if budget is not None and before.arena <= budget:
         return Patched(bytes(model), before, before, 0.0, (), "the model fits as it is")
-    if rewriting.is_bound:
+    if rewriting.model.is_bound:
         note = "left as it is: custom operators may depend on the offline memory plan in the file"
         return Patched(bytes(model), before, before, 0.0, (), note)
     layers = layers_of(rewriting)
-    search = Search(rewriting, layers, target, time_limit)
+    search = Search(rewriting, layers, target)
     work = sum(choice.work for choice in search.plain)
     wanted = Wanted(target, budget, least, planned)
-    best = best_of(bytes(model), search, wanted, time_limit=time_limit)
+    best = best_of(bytes(model), search, wanted, effort=effort)
     if best is None or wanted.measure(best.need) >= wanted.measure(before):
         note = _why_not(rewriting, layers, search)
         return Patched(bytes(model), before, before, 0.0, (), note)
@@ -147,7 +147,7 @@ def _note(
     if any(-1 in tensor.signature[1:3] for tensor in rewriting.model.main.tensors):
         parts.append("rows and columns that the file left open are now those that it declares")
     if search.stopped:
-        parts.append("the search was stopped by its time limit; more time may find less")
+        parts.append("the model has more ways to patch than were looked at")
     return "; ".join(parts)
 
 

@@ -40,7 +40,7 @@ def write_plain(rewriting: Rewriting, layer: Layer) -> None:
         rewriting.keep(layer.folded)
         rewriting.keep(layer.operator)
         return
-    _write_layer(rewriting, layer, [layer.inputs[0]], layer.output, SAME)
+    write_layer(rewriting, layer, [layer.inputs[0]], layer.output, SAME)
 
 
 def is_padded_by_kernel(rewriting: Rewriting, layer: Layer) -> bool:
@@ -110,7 +110,7 @@ def _write_patch(rewriting: Rewriting, stage: Stage, patch: Patch, output: int |
         elif step.layer.kind == "pad":
             _write_pad(rewriting, step, step.layer, inputs[0], made)
         else:
-            _write_layer(rewriting, step.layer, inputs, made, step.padding)
+            write_layer(rewriting, step.layer, inputs, made, step.padding)
     return numbers[-1]
 
 
@@ -138,10 +138,13 @@ def _write_pad(rewriting: Rewriting, step: Step, layer: Layer, value: int, made:
     rewriting.operators.append(NewOperator([value, pads], [made], layer.operator))
 
 
-def _write_layer(
+def write_layer(
     rewriting: Rewriting, layer: Layer, values: Sequence[int], made: int, padding: int | None
 ) -> None:
-    """A layer of the model on other tensors; constants stay what they are."""
+    """A layer of the model on other tensors; constants stay what they are.
+
+    `padding` is that of the kernel, where it is to be another than before.
+    """
     old = rewriting.model.main.operators[layer.operator]
     replaced = [*old.inputs]
     if layer.kind == "window":

@@ -23,8 +23,10 @@ from snugly.lite.rewriting_layout import (
     lay_out,
     text,
 )
+from snugly.lite.rewriting_tables import LARGEST_FILE, copied
 from snugly.readers.tflite import read_tflite
-from snugly.readers.tflite.flatbuffer import INT32, UINT16, UINT32, UINT64, Buffer, Table
+from snugly.readers.tflite.constants import Constants
+from snugly.readers.tflite.flatbuffer import INT32, UINT64, Buffer, Table
 from snugly.readers.tflite.read import OFFLINE_PLAN
 from snugly.readers.tflite.schema import OPERATORS, TYPES
 
@@ -33,16 +35,6 @@ if TYPE_CHECKING:
 
     from snugly.lite.rewriting_layout import Target
 
-# The numbers among the fields of each table; all others are offsets. schema.fbs, LiteRT 2.3.
-NUMBERS: Final[dict[str, dict[int, str]]] = {
-    "Model": {0: "I"},
-    "SubGraph": {5: "i"},
-    "Tensor": {1: "b", 2: "I", 5: "B", 8: "B", 10: "I"},
-    "Operator": {0: "I", 3: "B", 6: "b", 9: "Q", 10: "Q", 11: "B", 13: "i"},
-    "Conv2DOptions": {0: "b", 1: "i", 2: "i", 3: "b", 4: "i", 5: "i", 6: "b"},
-    "DepthwiseConv2DOptions": {0: "b", 1: "i", 2: "i", 3: "i", 4: "b", 5: "i", 6: "i"},
-    "Pool2DOptions": {0: "b", 1: "i", 2: "i", 3: "i", 4: "i", 5: "b"},
-}
 OPTION_TABLES: Final = {
     "CONV_2D": "Conv2DOptions",
     "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
@@ -53,7 +45,6 @@ OPTION_TABLES: Final = {
 # BuiltinOptions: the numbers of the tables that new operators carry.
 CONCATENATION_OPTIONS: Final = 10
 LARGEST_CODE_OF_OLD: Final = 127  # PLACEHOLDER_FOR_GREATER_OP_CODES
-FURTHEST: Final = (1 << 31) - 1  # of an offset: FLATBUFFERS_MAX_BUFFER_SIZE
 
 
 @dataclass(slots=True)
@@ -94,6 +85,7 @@ class Rewriting:
         self._tensors = self._subgraphs[0].tables(0)
         self._operators = self._subgraphs[0].tables(3)
         self._buffers = self._root.tables(4)
+        self._values = Constants(source)
         self._new: list[NewTensor] = []
         self._constants: dict[tuple[object, ...], int] = {}
         self._shapes: dict[int, tuple[int, ...]] = {}
@@ -107,24 +99,13 @@ class Rewriting:
 
     # --- what the old file says
 
-    @property
-    def is_bound(self) -> bool:
-        """Whether a compiler for an accelerator relies on where the file puts its tensors."""
-        custom = any(one.is_custom for part in self.model.subgraphs for one in part.operators)
-        return self.model.offline_offsets is not None and custom
+    def constant(self, tensor: int) -> memoryview | None:
+        """The content of a constant as it stands in the file, or None where it is none."""
+        return None if tensor < 0 else self._values.content(self.model.main.tensors[tensor])
 
     def constant_integers(self, tensor: int) -> tuple[int, ...] | None:
-        """The value of a constant of int32 or int64, or None where it is none."""
-        if tensor < 0:
-            return None
-        declared = self.model.main.tensors[tensor]
-        code = {"INT32": "i", "INT64": "q"}.get(declared.type.name)
-        content = self._buffers[declared.buffer].bytes(0) if declared.is_constant else None
-        if code is None or content is None or declared.elements > 64:  # noqa: PLR2004 - no shape
-            return None
-        if len(content) != declared.elements * struct.calcsize("<" + code):
-            return None
-        return struct.unpack(f"<{declared.elements}{code}", content)
+        """The value of a small constant of int32 or int64, or None where it is none."""
+        return None if tensor < 0 else self._values.integers(self.model.main.tensors[tensor])
 
     def quantization(self, tensor: int) -> tuple[bytes, bytes]:
         """Scales and zero points as they stand in the file."""
@@ -201,7 +182,8 @@ class Rewriting:
             tensors[places[len(self._tensors) + number]] = self._tensor(new, buffers)
         codes: list[Target] = [Old(table.start) for table in self._root.tables(1)]
         operators = [self._operator(one, places, codes) for one in self.operators]
-        subgraph = self._copied(
+        subgraph = copied(
+            self._buffer,
             self._subgraphs[0],
             "SubGraph",
             {0: Vector(tensors), 3: Vector(operators)},
@@ -215,8 +197,8 @@ class Rewriting:
         if OFFLINE_PLAN in self.model.metadata:
             kept = [entry for entry in self._root.tables(6) if entry.text(0) != OFFLINE_PLAN]
             changes[6] = Vector([Old(entry.start) for entry in kept])
-        result = lay_out(self._copied(self._root, "Model", changes), self.source)
-        if len(result) > FURTHEST:
+        result = lay_out(copied(self._buffer, self._root, "Model", changes), self.source)
+        if len(result) > LARGEST_FILE:
             raise InputError("the rewritten model would have more than 2 GiB", code="SNG575")
         return result
 
@@ -267,7 +249,7 @@ class Rewriting:
         signature = self.model.main.tensors[new.like].signature
         if new.content is None and signature and signature[0] < 0:
             changes[7] = integers((-1, *new.shape[1:]))  # the batch stays open
-        return self._copied(self._tensors[new.like], "Tensor", changes)
+        return copied(self._buffer, self._tensors[new.like], "Tensor", changes)
 
     def _reshaped(self, index: int, shape: tuple[int, ...]) -> Fields:
         changes: dict[int, Number | Target | None] = {0: integers(shape)}
@@ -275,7 +257,7 @@ class Rewriting:
         if signature:
             known = [-1 if old < 0 else new for old, new in zip(signature, shape, strict=False)]
             changes[7] = integers(known) if len(signature) == len(shape) else None
-        return self._copied(self._tensors[index], "Tensor", changes)
+        return copied(self._buffer, self._tensors[index], "Tensor", changes)
 
     def _operator(self, new: NewOperator, places: dict[int, int], codes: list[Target]) -> Target:
         ends: dict[int, Number | Target | None] = {
@@ -293,8 +275,8 @@ class Rewriting:
         options = table.table(4)
         if new.padding is not None and options is not None:
             name = OPTION_TABLES[self.model.main.operators[new.old].name]
-            ends[4] = self._copied(options, name, {0: Number("b", new.padding)})
-        return self._copied(table, "Operator", ends)
+            ends[4] = copied(self._buffer, options, name, {0: Number("b", new.padding)})
+        return copied(self._buffer, table, "Operator", ends)
 
     def _code(self, name: str, version: int, codes: list[Target]) -> int:
         """The number of an operator code; made where there is none of this version."""
@@ -320,22 +302,3 @@ class Rewriting:
             )
         )
         return len(codes) - 1
-
-    def _copied(
-        self, table: Table, kind: str, changes: dict[int, Number | Target | None]
-    ) -> Fields:
-        """A table with some fields changed, or left out where the change is None."""
-        made: dict[int, Number | Target] = {}
-        layout = table.start - self._buffer.read(INT32, table.start)
-        for number in range((self._buffer.read(UINT16, layout) - 4) // 2):
-            offset = self._buffer.read(UINT16, layout + 4 + 2 * number)
-            if not offset or number in changes:
-                continue
-            code = NUMBERS[kind].get(number)
-            place = table.start + offset
-            if code is None:
-                made[number] = Old(place + self._buffer.read(UINT32, place))
-            else:
-                made[number] = Number(code, self._buffer.read(struct.Struct("<" + code), place))
-        new = {number: change for number, change in changes.items() if change is not None}
-        return Fields({**made, **new})

@@ -15,9 +15,10 @@ from snugly.lite.checking import faults_of_file, require_playable
 from snugly.lite.converting import convert, is_convertible
 from snugly.lite.measuring import WHAT, run_once
 from snugly.lite.result import LiteShrunk, Measured, StepTaken
+from snugly.lite.rewriting_tables import LARGEST_FILE
 from snugly.lite.samples import read_samples
-from snugly.lite.steps import CHANGES, PLANNING, Goal, is_bound, need_of, notes_of
-from snugly.lite.writing import LARGEST_FILE, write_plan
+from snugly.lite.steps import CHANGES, PLANNING, SIMPLIFYING, Goal, need_of, notes_of
+from snugly.lite.writing import write_plan
 from snugly.planning.safety import harm_of
 from snugly.predicting.lite import LITE_RUNTIMES
 from snugly.readers.tflite import read_tflite
@@ -184,7 +185,7 @@ class _Shrinking:
     def _forget_plan(self, source: bytes) -> None:
         """A plan in the file may have overlaps, which hold for the reference kernels only."""
         model = read_tflite(source)
-        if is_bound(model):
+        if model.is_bound:
             self._notes.append("the plan in the file is kept, and may not hold for these kernels")
             return
         self._source = write_plan(source, model, None)
@@ -193,6 +194,8 @@ class _Shrinking:
         self._steps.append(StepTaken("plan removed", Size(0), "same-result", note))
 
     def run(self) -> LiteShrunk:
+        for step in SIMPLIFYING:
+            self._simplify(step)
         for step in PLANNING:
             self._take(step)
         for step in CHANGES:
@@ -208,6 +211,20 @@ class _Shrinking:
         return LiteShrunk(
             self._source, self._before, self._now, tuple(self._steps), tuple(self._notes)
         )
+
+    def _simplify(self, step: LiteStep) -> None:
+        """Leave out what the model does not need; kept unless it then needs more."""
+        if self._goal.runtime not in step.runtimes:
+            return
+        made = step.run(self._source, self._goal)
+        if made.source is None:
+            return
+        after = self._goal.predict(made.source, self._name)
+        saved = need_of(self._now) - need_of(after)
+        if saved >= 0:
+            require_playable(made.source, read_tflite(made.source))
+            self._source, self._now = made.source, after
+            self._steps.append(StepTaken(step.name, Size(saved), step.safety, made.note))
 
     def _change(self, step: LiteStep) -> None:
         """Change the model and plan it again; kept if it needs less then."""
@@ -232,7 +249,7 @@ class _Shrinking:
     def _without_plan(self) -> bytes:
         """The model as it is, less the plan, which is for these tensors and no others."""
         model = read_tflite(self._source)
-        if model.offline_offsets is None or is_bound(model):
+        if model.offline_offsets is None or model.is_bound:
             return self._source
         return write_plan(self._source, model, None)
 

@@ -1,10 +1,11 @@
 """The steps by which a `.tflite` becomes smaller, in their order, least harm first.
 
-`CHANGES` make another model: other operators, other tensors. Each is tried only while the model
-does not fit, and only if its safety is allowed. `PLANNING` follows after every change: where
-tensors lie, and in which order operators run. It changes no result and is always done.
+`SIMPLIFYING` comes first: it leaves out what costs and does nothing. `CHANGES` make another model:
+other operators, other tensors. Each is tried only while the model does not fit, and only if its
+safety is allowed. `PLANNING` follows after every change: where tensors lie, and in which order
+operators run. It changes no result and is always done.
 
-A new step is one function and one line in one of the two tables.
+A new step is one function and one line in one of the three tables.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from snugly.devices import budget_for
 from snugly.lite.offline_plan import plan_offline
 from snugly.lite.operator_order import lower_order, reordered
+from snugly.lite.padding import with_less_padding
 from snugly.lite.patches import patched
 from snugly.lite.writing import write_plan
 from snugly.predicting.lite import predict_tflite
@@ -74,10 +76,16 @@ class LiteStep:
     run: Callable[[bytes, Goal], Made]
 
 
+def pad_less(source: bytes, goal: Goal) -> Made:
+    """Leave out padding that nothing reads, and PADs that their convolutions can do themselves."""
+    found = with_less_padding(source, floats=goal.overlap)
+    return Made(None, "") if found is None else Made(*found)
+
+
 def plan_offsets(source: bytes, goal: Goal) -> Made:
     """Write where each tensor lies, outputs over inputs that die where kernels allow it."""
     model = read_tflite(source)
-    if is_bound(model):
+    if model.is_bound:
         return Made(None, _KEPT)
     found = plan_offline(source, model, expired=goal.expired, overlap=goal.overlap)
     if max(found.offsets, default=0) > LARGEST_OFFSET:
@@ -91,7 +99,7 @@ def plan_offsets(source: bytes, goal: Goal) -> Made:
 def order_operators(source: bytes, goal: Goal) -> Made:
     """Put operators into an order in which less is live at once, with a plan for that order."""
     model = read_tflite(source)
-    if is_bound(model):
+    if model.is_bound:
         return Made(None, _KEPT)
     order = lower_order(source, model, expired=goal.expired, overlap=goal.overlap)
     if order is None:
@@ -119,23 +127,14 @@ def compute_in_patches(source: bytes, goal: Goal) -> Made:
         memory,
         target=HOST if goal.device is None else TARGET_32,  # Arm's layout is within a few bytes
         planned="overlapping" if goal.overlap else "packed",
-        time_limit=PATCH_SECONDS,
     )
     return Made(found.data if found.is_changed else None, found.note)
 
 
-PATCH_SECONDS: Final = 30.0  # of searching for patches
 LARGEST_OFFSET: Final = (1 << 31) - 1
 """A plan's offsets are int32."""
 _TOO_LARGE: Final = "the tensors take more than 2 GiB, and no plan can say where they lie"
 _KEPT: Final = "the plan in the file is kept: custom operators may depend on where tensors lie"
-
-
-def is_bound(model: LiteModel) -> bool:
-    """Whether somebody else's plan must stay: compilers for accelerators rely on theirs."""
-    return model.offline_offsets is not None and any(
-        operator.is_custom for part in model.subgraphs for operator in part.operators
-    )
 
 
 def _described(found: OfflinePlan, goal: Goal) -> str:
@@ -151,6 +150,9 @@ def _described(found: OfflinePlan, goal: Goal) -> str:
 
 MICRO: Final = frozenset({"micro"})
 EVERY: Final = frozenset({"micro", "litert", "xnnpack"})
+
+SIMPLIFYING: Final[tuple[LiteStep, ...]] = (LiteStep("padding", "same-result", MICRO, pad_less),)
+"""Steps that are taken before all others, where they find anything."""
 
 CHANGES: Final[tuple[LiteStep, ...]] = (
     LiteStep("patches", "same-result", MICRO, compute_in_patches),

@@ -7,55 +7,28 @@ of the old file. Without TensorFlow and without the flatbuffers package.
 from __future__ import annotations
 
 import struct
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from snugly.errors import InputError
 from snugly.lite.rewriting_layout import Fields, Number, Old, Vector, data, lay_out, text
-from snugly.readers.tflite.flatbuffer import INT32, UINT16, UINT32, UINT64, Buffer, Table
+from snugly.lite.rewriting_tables import LARGEST_FILE, copied
+from snugly.readers.tflite.constants import BUFFERS
+from snugly.readers.tflite.flatbuffer import UINT64, Buffer
 from snugly.readers.tflite.read import OFFLINE_PLAN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from snugly.lite.rewriting_layout import Target
-    from snugly.readers.tflite import LiteModel, LiteTensor
+    from snugly.readers.tflite import LiteModel
 
 # Numbers of fields, schema.fbs: Model, SubGraph, Buffer, Operator, Metadata.
 SUBGRAPHS: Final = 2
-BUFFERS: Final = 4
 METADATA: Final = 6
 OPERATORS: Final = 3
 BUFFER_OFFSET: Final = 1
 LARGE_OPTIONS_OFFSET: Final = 9
-# The fields of those tables that are numbers; all others are offsets.
-_MODEL_NUMBERS: Final = {0: "I"}
-_SUBGRAPH_NUMBERS: Final = {5: "i"}
-_MOST_FIELDS: Final = {"model": 8, "subgraph": 6}  # of the schema that this was written for
 PLAN_VERSION: Final = 1  # micro_allocation_info.cc does not look at it; Vela writes 1
-LARGEST_FILE: Final = (1 << 31) - 1  # FLATBUFFERS_MAX_BUFFER_SIZE
-MOST_INTEGERS: Final = 64
-
-
-class Constants:
-    """The small constants of a file that rules depend on, read where they are asked for."""
-
-    def __init__(self, source: bytes) -> None:
-        self._source = source
-
-    @cached_property
-    def _buffers(self) -> list[Table]:
-        return Buffer(self._source).root().tables(BUFFERS)
-
-    def integers(self, tensor: LiteTensor) -> tuple[int, ...] | None:
-        """The value of a constant of int32 or int64; None where it is none, or not small."""
-        code = {"INT32": "i", "INT64": "q"}.get(tensor.type.name)
-        if code is None or not tensor.is_constant or tensor.elements > MOST_INTEGERS:
-            return None
-        content = self._buffers[tensor.buffer].bytes(0)
-        if content is None or len(content) != tensor.elements * struct.calcsize("<" + code):
-            return None
-        return struct.unpack(f"<{tensor.elements}{code}", content)
 
 
 def write_plan(
@@ -107,7 +80,7 @@ class _Writing:
             entries.append(self._plan(offsets, buffers))
         changes[BUFFERS] = Vector(buffers)
         changes[METADATA] = Vector(entries) if entries else None
-        root = self._copied(self._root, _MODEL_NUMBERS, _MOST_FIELDS["model"], changes)
+        root = copied(self._buffer, self._root, "Model", changes)
         result = lay_out(root, self._source)
         if len(result) > LARGEST_FILE:
             raise InputError("the rewritten model would have more than 2 GiB", code="SNG568")
@@ -141,33 +114,4 @@ class _Writing:
         operators = table.tables(OPERATORS)
         chosen: list[Target] = [Old(operators[index].start) for index in orders[number]]
         changes: dict[int, Number | Target | None] = {OPERATORS: Vector(chosen)}
-        return self._copied(table, _SUBGRAPH_NUMBERS, _MOST_FIELDS["subgraph"], changes)
-
-    def _copied(
-        self,
-        table: Table,
-        numbers: Mapping[int, str],
-        most: int,
-        changes: Mapping[int, Number | Target | None],
-    ) -> Fields:
-        """A table with some fields changed, or left out where the change is None."""
-        made: dict[int, Number | Target] = {}
-        layout = table.start - self._buffer.read(INT32, table.start)
-        for number in range((self._buffer.read(UINT16, layout) - 4) // 2):
-            offset = self._buffer.read(UINT16, layout + 4 + 2 * number)
-            if not offset or number in changes:
-                continue
-            if number >= most:
-                raise InputError(
-                    "the model was written with a later schema than Snugly knows",
-                    code="SNG568",
-                    hint="convert the model with an earlier converter, or update Snugly",
-                )
-            place = table.start + offset
-            if number in numbers:
-                form = struct.Struct("<" + numbers[number])
-                made[number] = Number(numbers[number], self._buffer.read(form, place))
-            else:
-                made[number] = Old(place + self._buffer.read(UINT32, place))
-        made |= {number: change for number, change in changes.items() if change is not None}
-        return Fields(made)
+        return copied(self._buffer, table, "SubGraph", changes)

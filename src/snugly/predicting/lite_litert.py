@@ -1,13 +1,15 @@
 """A `.tflite` model → the arenas of LiteRT's interpreter on a CPU, without delegates.
 
-Each subgraph has an arena for what shares memory and one for what persists. What the interpreter
-keeps beside them (its tables of tensors and operators) is not counted; it does not depend on sizes.
+Each subgraph has an arena for what shares memory and one for what persists: variables, sums of
+weights, and weights that were packed in the file and are floats from the first run on. What the
+interpreter keeps beside them (its tables of tensors and operators) is not counted; it does not
+depend on sizes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from snugly.allocators.litert_arena import FOREVER, Request, plan_arena
@@ -18,10 +20,11 @@ from snugly.readers.tflite.litert_kernels import (
     is_shaped_at_run_time,
     is_tabulated,
     temporaries_of,
+    unpacked_by,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from snugly.readers.tflite import LiteModel, LiteSubgraph
 
@@ -37,6 +40,8 @@ class ArenaTensor:
     name: str
     operator: str
     tensor: int | None  # its index, None for a temporary
+    step: int = 0  # the operator that makes it
+    is_variable: bool = False
     offset: int = 0
 
 
@@ -49,6 +54,7 @@ class ArenaPlan:
     heap: int = 0  # temporaries that lie in neither
     packed: int = 0  # copies of weights that a delegate keeps
     main: list[ArenaTensor] = field(default_factory=list[ArenaTensor])
+    lasting: list[ArenaTensor] = field(default_factory=list[ArenaTensor])  # what persists in main
     steps: int = 1
     unknown: list[str] = field(default_factory=list[str])
     dynamic: list[str] = field(default_factory=list[str])  # operators whose output's shape is data
@@ -59,22 +65,24 @@ class ArenaPlan:
         return self.arena + self.persistent + self.heap + self.packed
 
 
-def plan_litert(model: LiteModel) -> ArenaPlan:
-    """The arenas of all subgraphs; each has its own."""
+def plan_litert(model: LiteModel, delegated: Collection[int] = ()) -> ArenaPlan:
+    """The arenas of all subgraphs; each has its own.
+
+    The outputs of operators of the first subgraph that are `delegated` lie over no input.
+    """
     plan = ArenaPlan()
     unknown: dict[str, None] = {}
     for number, subgraph in enumerate(model.subgraphs):
-        tensors, persistent, heap = _requests(subgraph, unknown)
+        tensors, lasting, heap = _requests(subgraph, unknown, () if number else delegated)
         offsets, size = plan_arena([tensor.request for tensor in tensors])
         plan.arena += size
-        plan.persistent += plan_arena([Request(size, 0) for size in persistent])[1]
+        plan.persistent += arena_bytes(lasting)
         plan.heap += heap
         if number == 0:
+            plan.lasting = lasting
             plan.steps = max(1, len(subgraph.operators))
             plan.main = [
-                ArenaTensor(
-                    tensor.request, tensor.kind, tensor.name, tensor.operator, tensor.tensor, offset
-                )
+                replace(tensor, offset=offset)
                 for tensor, offset in zip(tensors, offsets, strict=True)
             ]
     plan.unknown = list(unknown)
@@ -89,17 +97,27 @@ def plan_litert(model: LiteModel) -> ArenaPlan:
     return plan
 
 
+def arena_bytes(tensors: Iterable[ArenaTensor]) -> int:
+    """The bytes of an arena that holds these tensors."""
+    return plan_arena([tensor.request for tensor in tensors])[1]
+
+
 def _requests(
-    subgraph: LiteSubgraph, unknown: dict[str, None]
-) -> tuple[list[ArenaTensor], list[int], int]:
-    """The tensors of the arena, the bytes of each that persists, and those of the heap."""
-    lives = _Lives(subgraph)
+    subgraph: LiteSubgraph, unknown: dict[str, None], delegated: Collection[int]
+) -> tuple[list[ArenaTensor], list[ArenaTensor], int]:
+    """The tensors of the arena, those that persist, and the bytes of the heap."""
+    lives = _Lives(subgraph, delegated)
     tensors: list[ArenaTensor] = []
-    persistent: list[int] = []
+    lasting: list[ArenaTensor] = []
     for index, tensor in enumerate(subgraph.tensors):
+        operator, step = lives.makers.get(index, "input"), lives.first.get(index, 0)
+        named = tensor.name, operator, index, step
         if tensor.is_variable:
-            persistent.append(tensor.bytes)
-        elif index in lives.first and index not in lives.shared and not tensor.is_constant:
+            request = Request(tensor.bytes, 0)
+            lasting.append(ArenaTensor(request, Kind.WORKSPACE, *named, is_variable=True))
+        elif index in lives.unpacked:
+            lasting.append(ArenaTensor(_kept(tensor.bytes, step), Kind.WEIGHT, *named))
+        elif index in lives.first and index not in lives.lying and not tensor.is_constant:
             if not tensor.type.bits:
                 unknown[f"the {tensor.type.name.lower()} tensor {tensor.name!r}"] = None
             kind = Kind.ACTIVATION
@@ -107,39 +125,44 @@ def _requests(
                 kind = Kind.INPUT
             elif index in subgraph.outputs:
                 kind = Kind.OUTPUT
-            request = Request(tensor.bytes, lives.first[index], lives.last.get(index, FOREVER))
-            operator = lives.makers.get(index, "input")
-            tensors.append(ArenaTensor(request, kind, tensor.name, operator, index))
+            request = Request(tensor.bytes, step, lives.last.get(index, FOREVER))
+            tensors.append(ArenaTensor(request, kind, *named))
     heap = 0
     for step, operator in enumerate(subgraph.operators):
         if not is_tabulated(operator, subgraph):
             kind = "the custom operator " if operator.is_custom else ""
             unknown[f"{kind}{operator.name}"] = None
         temporaries = temporaries_of(operator, subgraph)
+        named = f"scratch of {operator.name}", operator.name, None, step
         tensors += [
-            ArenaTensor(
-                Request(size, step, step),
-                Kind.WORKSPACE,
-                f"scratch of {operator.name}",
-                operator.name,
-                None,
-            )
+            ArenaTensor(Request(size, step, step), Kind.WORKSPACE, *named)
             for size in temporaries.scratch
         ]
-        persistent += temporaries.persistent
+        lasting += [
+            ArenaTensor(_kept(size, step), Kind.WORKSPACE, *named)
+            for size in temporaries.persistent
+        ]
         heap += sum(temporaries.heap)
-    return tensors, persistent, heap
+    return tensors, lasting, heap
+
+
+def _kept(size: int, step: int) -> Request:
+    """What an operator makes for ever; only variables are placed before all that is larger."""
+    return Request(size, max(1, step))
 
 
 class _Lives:
     """When each tensor is made and last read: ArenaPlanner::PlanAllocations."""
 
-    def __init__(self, subgraph: LiteSubgraph) -> None:
+    def __init__(self, subgraph: LiteSubgraph, delegated: Collection[int]) -> None:
         self._subgraph = subgraph
+        self._delegated = delegated
         self.first: dict[int, int] = {}
         self.last: dict[int, int] = {}
         self.makers: dict[int, str] = {}
         self.shared: dict[int, int] = {}  # a tensor -> the one in whose place it lies
+        made = (unpacked_by(operator, subgraph) for operator in subgraph.operators)
+        self.unpacked = {index for index in made if index is not None}
         for index in _present(subgraph.inputs):
             self.first[index] = 0
         # Inputs and outputs are held from outside, so that they are never given away.
@@ -148,6 +171,9 @@ class _Lives:
         for operator in subgraph.operators:
             uses.update(_present(operator.inputs))
         self._share(uses)
+        # A tensor that turns out to persist lends its place to none; the readers of those that were
+        # to lie there are still counted as its own, so that they are never let go.
+        self.lying = {tensor for tensor, owner in self.shared.items() if owner not in self.unpacked}
         self._follow(held)
 
     def _follow(self, held: Counter[int]) -> None:
@@ -171,7 +197,9 @@ class _Lives:
 
     def _share(self, uses: Counter[int]) -> None:
         """IdentifyInPlaceTensors."""
-        for operator in self._subgraph.operators:
+        for step, operator in enumerate(self._subgraph.operators):
+            if step in self._delegated:
+                continue
             unchanged = operator.name in UNCHANGED and not operator.is_custom
             places = (0,) if unchanged else IN_PLACE.get(operator.name, ())
             if not places or not operator.outputs or not self._may_lie(operator.outputs[0]):

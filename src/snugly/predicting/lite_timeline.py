@@ -45,8 +45,16 @@ def litert_timeline(plan: ArenaPlan) -> tuple[Timeline, int]:
         )
         for tensor in plan.main
     ]
+    unpacked = [tensor for tensor in plan.lasting if tensor.kind is Kind.WEIGHT]
+    spans += [
+        Span(
+            tensor.request.bytes, tensor.kind, tensor.operator, 0, plan.steps, _origin(tensor.name)
+        )
+        for tensor in unpacked
+    ]
+    rest = plan.persistent - sum(tensor.request.bytes for tensor in unpacked)
     for size, name, kind in (
-        (plan.persistent, "persistent arena", Kind.WORKSPACE),
+        (rest, "persistent arena", Kind.WORKSPACE),
         (plan.packed, "packed weights", Kind.WEIGHT),
         (plan.heap, "heap", Kind.WORKSPACE),
     ):

@@ -16,6 +16,15 @@ from __future__ import annotations
 from snugly.planning.overlap.check import faults_of
 from snugly.planning.overlap.order import Step, best_order
 from snugly.planning.overlap.problem import Block, Overlap, Placed
-from snugly.planning.overlap.search import place
+from snugly.planning.overlap.search import PATIENCE, place
 
-__all__ = ["Block", "Overlap", "Placed", "Step", "best_order", "faults_of", "place"]
+__all__ = [
+    "PATIENCE",
+    "Block",
+    "Overlap",
+    "Placed",
+    "Step",
+    "best_order",
+    "faults_of",
+    "place",
+]

@@ -86,6 +86,17 @@ class Table:
         offset = self._buffer.read(UINT16, self._virtual + 4 + 2 * field)
         return self._start + offset if offset else 0
 
+    def require(self, offsets: range, number: int) -> None:
+        """Refuse a table whose fields lie or lead outside of the file, read or not.
+
+        `offsets` are the fields that lead to something else, `number` is one of 32 bits.
+        """
+        for field in offsets:
+            position = self._position(field)
+            if position:
+                self._buffer.follow(position)
+        self.number(number, INT32)
+
     def has(self, field: int) -> bool:
         """Whether a field is present."""
         return self._position(field) != 0

@@ -30,6 +30,10 @@ IN_PLACE: Final[dict[str, tuple[int, ...]]] = {
 # Operators that change no data: the output always lies where the input lies.
 UNCHANGED: Final = {"BITCAST", "EXPAND_DIMS", "RESHAPE", "SQUEEZE"}
 
+# Operators that unpack a constant in their first run and keep what they made: dequantize.cc,
+# densify.cc (kTfLiteArenaRwPersistent).
+UNPACKING: Final = {"DENSIFY", "DEQUANTIZE"}
+
 # Operators whose temporaries are known to exist and are not tabulated.
 UNTABULATED: Final = {
     "BIDIRECTIONAL_SEQUENCE_LSTM",
@@ -118,6 +122,14 @@ def is_shaped_at_run_time(operator: LiteOperator, subgraph: LiteSubgraph) -> boo
         return False
     shape = Node(operator, subgraph).given(position)
     return shape is not None and not shape.is_constant
+
+
+def unpacked_by(operator: LiteOperator, subgraph: LiteSubgraph) -> int | None:
+    """The tensor that an operator makes of a constant once and for ever; None where it does not."""
+    if operator.name not in UNPACKING or operator.is_custom or not operator.outputs:
+        return None
+    packed = subgraph.given(operator, 0)
+    return operator.outputs[0] if packed is not None and packed.is_constant else None
 
 
 def temporaries_of(operator: LiteOperator, subgraph: LiteSubgraph) -> Temporaries:

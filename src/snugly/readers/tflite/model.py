@@ -107,6 +107,13 @@ class LiteModel:
         return self.subgraphs[0]
 
     @property
+    def is_bound(self) -> bool:
+        """Whether its plan must stay: compilers for accelerators rely on where they put tensors."""
+        return self.offline_offsets is not None and any(
+            operator.is_custom for part in self.subgraphs for operator in part.operators
+        )
+
+    @property
     def weight_bytes(self) -> int:
         """Bytes of the file that are constants."""
         return sum(self.buffers)

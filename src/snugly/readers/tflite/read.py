@@ -40,6 +40,9 @@ OFFLINE_HEADER: Final = 3  # version, subgraphs, tensors; then an offset each
 NO_SUBGRAPH: Final = -1
 
 _CODES: Final = {"b": INT8, "i": INT32}
+# The fields of Model and of SubGraph that lead to something else, and their numbers; schema.fbs.
+_MODEL_VERSION, _MODEL_OFFSETS = 0, range(1, 8)
+_SUBGRAPH_OFFSETS, _DEBUG_INDEX = range(5), 5
 
 
 def read_tflite(source: str | Path | bytes | memoryview) -> LiteModel:
@@ -73,6 +76,7 @@ def _read(data: memoryview, name: str) -> LiteModel:
             " suffix .tflite",
         )
     root = Buffer(data).root()
+    root.require(_MODEL_OFFSETS, _MODEL_VERSION)  # no runtime loads it otherwise
     buffers = _Buffers(root.tables(4), len(data))
     codes = [_operator_name(code) for code in root.tables(1)]
     subgraphs = root.tables(2)
@@ -133,6 +137,7 @@ class _Reading:
         self._tensors_left = MOST_TENSORS
 
     def subgraph(self, table: Table) -> LiteSubgraph:
+        table.require(_SUBGRAPH_OFFSETS, _DEBUG_INDEX)
         rows = table.tables(0)
         self._tensors_left -= len(rows)
         if self._tensors_left < 0:

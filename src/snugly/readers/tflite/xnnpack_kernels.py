@@ -14,17 +14,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from snugly.readers.tflite.model import LiteOperator, LiteSubgraph, LiteTensor
 
 OUTPUT_TILE: Final = 16  # nr of f32-gemm and qs8-qc8w-gemm
+OUTPUT_TILE_OF_DYNAMIC: Final = 64  # of matrices whose other factor is quantised while it runs
 DEPTH_TILE_OF_BYTES: Final = 8  # kr of qs8-qc8w-gemm (avx512vnni, c8)
 ROW_TILE: Final = 7  # mr of both
 CHANNEL_TILE: Final = 16  # of f32-dwconv
 CHANNEL_TILE_OF_BYTES: Final = 32  # of qs8-qc8w-dwconv
 POINTER: Final = 8
-# Measured: structures of the runtime for one graph, and for each operator of it.
-PER_GRAPH: Final = 8_000
-PER_OPERATOR: Final = 3_400
+
+# Measured on models of one to eight operators of one kind (`python -m tests.accuracy.lite_heap`
+# makes models of several): structures of the runtime, in bytes.
+PER_MODEL: Final = 5_500
+PER_MODEL_WITH_WEIGHTS: Final = 1_350  # more
+PER_NODE: Final = 500  # of the delegate, where there are several
+PER_OPERATOR_LEFT: Final = 500  # to LiteRT
+PER_UNPACKED: Final = 300
+_PER_OPERATOR: Final = {"CONV_2D": 2_800, "DEPTHWISE_CONV_2D": 3_300, "FULLY_CONNECTED": 4_200}
+_PER_PIXELWISE: Final = 3_600  # a convolution of one pixel, which is a product of matrices
+_PER_PLAIN: Final = 1_300  # an operator without weights
+_PER_CONVERSION: Final = 1_200  # of an image that is quantised while it runs
+_PER_CONVERSION_OF_ROWS: Final = 300
 
 OPERATORS: Final = frozenset(
     """
@@ -38,45 +51,143 @@ OPERATORS: Final = frozenset(
 )
 """What the delegate takes over where types allow (tflite/delegates/xnnpack, default flags)."""
 
+_MOVING: Final = frozenset(
+    """
+    AVERAGE_POOL_2D BATCH_MATMUL CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE
+    FULLY_CONNECTED MAX_POOL_2D MEAN PAD RESIZE_BILINEAR SLICE SPACE_TO_DEPTH SPLIT STRIDED_SLICE
+    SUM TRANSPOSE TRANSPOSE_CONV
+    """.split()  # noqa: SIM905 - likewise
+)
+IN_PLACE: Final = OPERATORS - _MOVING
+"""What writes over an input that nothing else reads (runtime.c of XNNPACK)."""
+
 _TYPES: Final = {"FLOAT32", "INT8"}
-_WEIGHTED: Final = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"}
+_PLACES: Final = {
+    "CONV_2D": (0, 1, 2),
+    "DEPTHWISE_CONV_2D": (0, 1, 2),
+    "FULLY_CONNECTED": (0, 1, 2),
+    "TRANSPOSE_CONV": (2, 1, 3),
+}
+"""Operators with weights: at which places their input, their weights and their bias stand."""
+# What weights may be beside inputs of another type; floats are then quantised while it runs.
+_OTHER_WEIGHTS: Final[dict[str, set[str]]] = {
+    "CONV_2D": {"INT8"},
+    "FULLY_CONNECTED": {"INT8", "INT4", "INT2"},
+    "TRANSPOSE_CONV": {"INT8"},
+}
+_WITH_BIAS: Final = {"CONV_2D", "DEPTHWISE_CONV_2D"}  # not delegated without one
+_TAKE_HALVES: Final = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}
 FUSED_INTO: Final = {"CONV_2D", "DEPTHWISE_CONV_2D"}
 """A PAD in front of one of these becomes its padding, and the padded tensor never exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Bytes that XNNPACK keeps for one operator."""
+    """Bytes that XNNPACK keeps for one operator: its weights, its table of pointers."""
 
     packed: int = 0
     indirection: int = 0
 
 
-def is_delegated(operator: LiteOperator, subgraph: LiteSubgraph) -> bool:
-    """Whether XNNPACK takes an operator over."""
+def structures_of(operator: LiteOperator, subgraph: LiteSubgraph) -> int:
+    """Bytes of an operator's own structures, about, and of the one that quantises its input."""
+    pixelwise = is_pixelwise(operator, subgraph)
+    name = "CONV_2D" if operator.name == "TRANSPOSE_CONV" else operator.name
+    own = _PER_PIXELWISE if pixelwise else _PER_OPERATOR.get(name, _PER_PLAIN)
+    if not is_dynamic(operator, subgraph):
+        return own
+    rows = pixelwise or name == "FULLY_CONNECTED"
+    return own + (_PER_CONVERSION_OF_ROWS if rows else _PER_CONVERSION)
+
+
+def is_delegated(
+    operator: LiteOperator, subgraph: LiteSubgraph, unpacked: Collection[int] = ()
+) -> bool:
+    """Whether XNNPACK takes an operator over; `unpacked` are tensors that it unpacks itself."""
     if operator.is_custom or operator.name not in OPERATORS:
         return False
-    tensors = [
-        subgraph.tensors[index] for index in (*operator.inputs[:1], *operator.outputs) if index >= 0
-    ]
-    return bool(tensors) and all(tensor.type.name in _TYPES for tensor in tensors)
+    places = _PLACES.get(operator.name, (0,))
+    values = subgraph.given(operator, places[0])
+    made = [subgraph.tensors[index] for index in operator.outputs if index >= 0]
+    if values is None or any(tensor.type.name not in _TYPES for tensor in (values, *made)):
+        return False
+    if operator.name not in _PLACES:
+        return True
+    weights = subgraph.given(operator, 1)
+    if weights is None or (operator.name in _WITH_BIAS and subgraph.given(operator, 2) is None):
+        return False
+    constants = [operator.inputs[place] for place in places[1:] if place < len(operator.inputs)]
+    if any(
+        index >= 0 and index not in unpacked and not subgraph.tensors[index].is_constant
+        for index in constants
+    ):
+        return False
+    return weights.type == values.type or weights.type.name in _OTHER_WEIGHTS.get(operator.name, ())
+
+
+def is_dynamic(operator: LiteOperator, subgraph: LiteSubgraph) -> bool:
+    """Whether an operator quantises its input while it runs: floats with weights of integers."""
+    if operator.name not in _OTHER_WEIGHTS:
+        return False
+    values = subgraph.given(operator, _PLACES[operator.name][0])
+    weights = subgraph.given(operator, 1)
+    return (
+        values is not None
+        and weights is not None
+        and values.type.name == "FLOAT32"
+        and weights.type.name in _OTHER_WEIGHTS[operator.name]
+    )
+
+
+def is_pixelwise(operator: LiteOperator, subgraph: LiteSubgraph) -> bool:
+    """Whether a convolution looks at each pixel alone: it is then a product of matrices."""
+    weights, options = subgraph.given(operator, 1), operator.options
+    return (
+        operator.name == "CONV_2D"
+        and weights is not None
+        and len(weights.shape) == 4  # noqa: PLR2004 - filters
+        and weights.shape[1:3] == (1, 1)
+        and options["stride_width"] == options["stride_height"] == 1
+    )
+
+
+def is_unpacked(operator: LiteOperator, subgraph: LiteSubgraph) -> bool:
+    """Whether the delegate unpacks the constant of an operator when it is prepared."""
+    packed = subgraph.given(operator, 0)
+    if packed is None or not packed.is_constant or operator.is_custom:
+        return False
+    if operator.name == "DENSIFY":
+        return packed.sparse and packed.type.name in {"FLOAT16", "FLOAT32", "INT8"}
+    if operator.name != "DEQUANTIZE" or packed.sparse:
+        return False
+    return packed.type.name == "FLOAT16" or (packed.type.name == "INT8" and packed.scales > 0)
+
+
+def takes_halves(operator: LiteOperator, index: int) -> bool:
+    """Whether an operator reads constants of float16 as they are: as weights and as bias."""
+    return operator.name in _TAKE_HALVES and operator.inputs[0] != index
+
+
+def input_of(operator: LiteOperator, subgraph: LiteSubgraph) -> LiteTensor | None:
+    """What an operator reads besides its weights."""
+    return subgraph.given(operator, _PLACES.get(operator.name, (0,))[0])
 
 
 def kept_for(operator: LiteOperator, subgraph: LiteSubgraph) -> Kept:
     """The packed weights and the table of pointers of an operator that has weights."""
-    if operator.name not in _WEIGHTED or len(operator.inputs) < 2:  # noqa: PLR2004
+    if operator.name not in _PLACES or not operator.outputs or operator.outputs[0] < 0:
         return Kept()
-    first = 2 if operator.name == "TRANSPOSE_CONV" else 0
-    indices = (operator.inputs[min(first, len(operator.inputs) - 1)], operator.inputs[1])
-    if min(indices) < 0 or not operator.outputs or operator.outputs[0] < 0:
+    values, weights = input_of(operator, subgraph), subgraph.given(operator, 1)
+    if values is None or weights is None:
         return Kept()
-    values, weights = (subgraph.tensors[index] for index in indices)
     output = subgraph.tensors[operator.outputs[0]]
+    is_matrix = operator.name == "FULLY_CONNECTED" and len(weights.shape) == 2  # noqa: PLR2004
+    if is_matrix or is_pixelwise(operator, subgraph):
+        outputs = _tiled(operator, subgraph, weights.shape[0])
+        return Kept(_matrix(weights, values, (outputs, weights.shape[-1]), 1))
     match operator.name, len(weights.shape):
-        case "FULLY_CONNECTED", 2:
-            return Kept(_matrix(weights, weights.shape[0], weights.shape[1], 1))
         case "CONV_2D" | "TRANSPOSE_CONV", 4:
-            return _convolution(operator, weights, output)
+            return _convolution(values, weights, output)
         case "DEPTHWISE_CONV_2D", 4:
             return _depthwise(operator, values, weights, output)
         case _:
@@ -87,19 +198,30 @@ def _rounded(size: int, tile: int) -> int:
     return -(-size // tile) * tile
 
 
-def _matrix(weights: LiteTensor, outputs: int, depth: int, taps: int) -> int:
-    """Per output channel a bias, the weights of each tap, and of bytes a scale."""
-    is_float = weights.type.name == "FLOAT32"
-    row = 4 * depth if is_float else _rounded(depth, DEPTH_TILE_OF_BYTES)
-    return _rounded(outputs, OUTPUT_TILE) * (4 + row * taps + (0 if is_float else 4))
+def _tiled(operator: LiteOperator, subgraph: LiteSubgraph, outputs: int) -> int:
+    """Output channels of a product of matrices, rounded up to its tile."""
+    dynamic = is_dynamic(operator, subgraph)
+    return _rounded(outputs, OUTPUT_TILE_OF_DYNAMIC if dynamic else OUTPUT_TILE)
 
 
-def _convolution(operator: LiteOperator, weights: LiteTensor, output: LiteTensor) -> Kept:
+def _matrix(weights: LiteTensor, values: LiteTensor, shape: tuple[int, int], taps: int) -> int:
+    """Per output channel a bias, the weights of each tap, and of integers a scale.
+
+    Beside floats, integers also have the sum of their weights.
+    """
+    outputs, depth = shape
+    if weights.type.name == "FLOAT32":
+        return _rounded(outputs, OUTPUT_TILE) * (4 + 4 * depth * taps)
+    row = _rounded(depth, DEPTH_TILE_OF_BYTES) * weights.type.bits // 8
+    extra = 12 if values.type.name == "FLOAT32" else 8
+    return _rounded(outputs, OUTPUT_TILE) * (extra + row * taps)
+
+
+def _convolution(values: LiteTensor, weights: LiteTensor, output: LiteTensor) -> Kept:
     outputs, height, width, depth = weights.shape
     taps = height * width
-    packed = _matrix(weights, outputs, depth, taps)
-    strided = operator.options["stride_width"] > 1 or operator.options["stride_height"] > 1
-    if (taps == 1 and not strided) or len(output.shape) != 4:  # noqa: PLR2004 - images
+    packed = _matrix(weights, values, (outputs, depth), taps)
+    if len(output.shape) != 4:  # noqa: PLR2004 - images
         return Kept(packed)
     return Kept(packed, _rounded(output.shape[1] * output.shape[2], ROW_TILE) * taps * POINTER)
 
@@ -114,7 +236,7 @@ def _depthwise(
     taps = height * width
     if values.shape[3] == 1:  # one group: an ordinary convolution
         pointers = _rounded(rows * columns, ROW_TILE) * taps * POINTER
-        return Kept(_matrix(weights, channels, 1, taps), pointers)
+        return Kept(_matrix(weights, values, (channels, 1), taps), pointers)
     is_float = weights.type.name == "FLOAT32"
     tile = CHANNEL_TILE if is_float else CHANNEL_TILE_OF_BYTES
     packed = _rounded(channels, tile) * (4 + (4 * taps if is_float else taps + 4))
