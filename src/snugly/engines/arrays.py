@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from snugly.errors import InputError
+from snugly.raw_blocks import write_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,10 +105,6 @@ class _Target:
                     (start + inside) * int(step)
                     for start, inside, step in zip(starts, place, steps, strict=False)
                 )
-                view = memoryview(lines[place].view(np.uint8))  # type: ignore[arg-type] # NumPy's types know no buffers
-                offset += self._place
-                while view:
-                    written = os.pwrite(file, view, offset)
-                    view, offset = view[written:], offset + written
+                write_at(file, lines[place], self._place + offset)
         finally:
             os.close(file)

@@ -12,10 +12,10 @@ import numpy as np
 
 from snugly.errors import InputError
 from snugly.jacobians.known import Known, known
-from snugly.jacobians.matrix import settle
 from snugly.jacobians.plan import Request
 from snugly.jacobians.products import _pull as pull
 from snugly.jacobians.products import product_program
+from snugly.jacobians.settling import settle
 from snugly.jacobians.subject import tensorflow, tensors_of
 from snugly.progress import shown
 from snugly.readers.host_memory import array_of

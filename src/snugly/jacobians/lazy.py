@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from snugly.jacobians import on_workers
-from snugly.jacobians.matrix import settle
 from snugly.jacobians.pieces import Piece, lines_of_a_piece, stretch
+from snugly.jacobians.settling import settle
 from snugly.jacobians.subject import Leaf, numpy_dtype
 
 if TYPE_CHECKING:

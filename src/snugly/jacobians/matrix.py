@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from snugly.errors import InputError, MemoryLimitExceeded
+from snugly.errors import InputError
 from snugly.jacobians import examples
-from snugly.jacobians.batches import in_batches
 from snugly.jacobians.computing import Filling
 from snugly.jacobians.finite import first_not_finite
 from snugly.jacobians.known import Known, known
 from snugly.jacobians.narrow import narrow_type, rounding_note
 from snugly.jacobians.plan import Plan, Request
+from snugly.jacobians.settling import settle, with_available
 from snugly.jacobians.streaming import Streamed, open_store, opened, stream
 from snugly.jacobians.subject import tensorflow, tensors_of
 from snugly.progress import shown
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from snugly.engines import Engine
 
 _MODES: Final = ("auto", "reverse", "forward")
-_WORTH_ASKING: Final = 1 << 28
-"""Results below this fit any machine that runs TensorFlow."""
 
 
 class JacobianWarning(UserWarning):
@@ -117,7 +115,7 @@ def jacobian(  # noqa: PLR0913 - the public contract
         path = None if out is None else Path(out)
         with shown(f"Jacobian of {about.subject.title}", progress) as report:
             return _elsewhere(engine, about, request, leaves, path, narrow, overwrite, report, wrt)
-    request = _with_available(request, about)
+    request = with_available(request, about)
     plan = settle(about, request, leaves, narrow)
     if out is not None and about.subject.random:
         raise InputError(f"{about.subject.title} draws random numbers", code="SNG528")
@@ -155,55 +153,11 @@ def plan(  # noqa: PLR0913 - as `jacobian`
         streamed=out is not None,
         item=0 if narrow is None else narrow.size,
     )
-    request = _with_available(request, about)
+    request = with_available(request, about)
     if any(isinstance(leaf, tf.TensorSpec) for leaf in tf.nest.flatten(x)):
         count = examples.require_examples(about.subject) if per_example else 0
         return about.plan(replace(request, examples=count), None, narrow)
     return settle(about, request, tensors_of(x), narrow)
-
-
-def settle(about: Known, request: Request, leaves: Sequence[Any], narrow: Any = None) -> Plan:
-    """The plan, once it is known whether examples mix at this x."""
-    subject = about.subject
-    if not request.whole:
-        count = examples.require_examples(subject) if subject.variables is None else 0
-        if count:
-            return _apart(about, request, leaves, count, narrow)
-        return about.plan(replace(request, whole=True), leaves, narrow)
-    count = examples.count_of(subject)
-    rows = sum(leaf.size for leaf in subject.outputs)
-    worthwhile = count > 1 and rows > 8 * (count - 1).bit_length() and not subject.random
-    if worthwhile and examples.is_exact(subject) and _places_fit(about, count):
-        try:
-            return _apart(about, request, leaves, count, narrow)
-        except MemoryLimitExceeded:
-            pass
-        except InputError as error:
-            if error.code != examples.MIXED:
-                raise
-    return about.plan(request, leaves, narrow)
-
-
-def _apart(about: Known, request: Request, leaves: Sequence[Any], count: int, narrow: Any) -> Plan:
-    """The plan for examples that do not mix; an error where they do."""
-    refused: MemoryLimitExceeded | None = None
-    chosen: Plan | None = None
-    try:
-        chosen = about.plan(replace(request, examples=count), leaves, narrow)
-    except MemoryLimitExceeded as error:
-        refused = error
-    if chosen is None or chosen.is_way_out:
-        batched = in_batches(about, request, leaves, count, narrow)
-        if batched is not None:
-            return batched
-    if chosen is None:
-        assert refused is not None
-        raise refused
-    limit = request.budget if request.budget is not None else request.available
-    pair = examples.mixing(about, leaves, count, limit)
-    if pair is not None:
-        raise examples.refusal(pair)
-    return chosen
 
 
 def _in_memory(  # noqa: PLR0913, PLR0917 - what a computation is made of
@@ -312,22 +266,6 @@ def _elsewhere(  # noqa: PLR0913, PLR0917 - what a computation is made of
 
 def _whole(plan: Plan, request: Request) -> bool:
     return request.whole or not plan.portions[0].lines.examples
-
-
-def _places_fit(about: Known, count: int) -> bool:
-    """Whether rows with the zeros between them can be numbered in 32 bits, as the loop does."""
-    return all(leaf.size * count < 2**31 for leaf in about.subject.outputs)
-
-
-def _with_available(request: Request, about: Known) -> Request:
-    from snugly.devices import host_memory
-    from snugly.jacobians.plan import result_bytes
-
-    if request.budget is not None or result_bytes(about.subject, request) < _WORTH_ASKING:
-        return request
-    # Rounded down to 256 MiB, so that a second call finds the first one's plan.
-    offered = int(host_memory().bytes.times(0.8)) // _WORTH_ASKING * _WORTH_ASKING
-    return replace(request, available=Size(offered))
 
 
 def _inputs(subject: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from snugly.devices import heap
 from snugly.engines import provided
 from snugly.jacobians.shipping import Package, unpack
 from snugly.jacobians.streaming import Writer, summing
@@ -96,11 +97,11 @@ def ready(threads: int) -> tuple[int, int]:
     A process that used TensorFlow before keeps the threads it has.
     """
     from snugly.devices import host_memory
-    from snugly.devices.process import give_back_unused, resident_bytes
+    from snugly.devices.process import resident_bytes
 
     _limit(threads)
     _warm_up()
-    give_back_unused()  # what earlier work left in the C library's hands can be used again
+    heap.give_back_unused()  # what earlier work left in the C library's hands can be used again
     return resident_bytes(), int(host_memory().bytes)
 
 
@@ -140,11 +141,13 @@ def forget(name: str) -> None:
     with _one_at_a_time:
         _running.pop(name, None)
         gc.collect()  # programs of TensorFlow refer to themselves
+        heap.stop_reusing()
 
 
 def _limit(threads: int) -> None:
     """Give TensorFlow its share of the machine, if it has not begun to work already."""
     tf = tensorflow()
+    heap.reuse_freed()
     with contextlib.suppress(RuntimeError):
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from snugly.errors import InputError
+from snugly.raw_blocks import write_at
 from snugly.units import Size
 
 if TYPE_CHECKING:
@@ -216,11 +217,7 @@ class NpyStore(Store):
                 self._put(np.ascontiguousarray(line, self.dtype), place)
 
     def _put(self, block: np.ndarray, place: int) -> None:
-        view = memoryview(block.view(np.uint8).reshape(-1))  # type: ignore[arg-type] # NumPy's types know no buffers
-        place += self._start
-        while view:
-            written = os.pwrite(self._file, view, place)
-            view, place = view[written:], place + written
+        write_at(self._file, block, self._start + place)
 
 
 class ZarrStore(Store):
@@ -288,11 +285,8 @@ class ZarrStore(Store):
             if os.fstat(file).st_size == 0:
                 os.truncate(file, self.grain * self._row)
             for number, line in enumerate(block):
-                view = memoryview(np.ascontiguousarray(line, self.dtype).view(np.uint8).reshape(-1))  # type: ignore[arg-type] # NumPy's types know no buffers
                 place = (inside + number) * self._row + column * self.dtype.itemsize
-                while view:
-                    written = os.pwrite(file, view, place)
-                    view, place = view[written:], place + written
+                write_at(file, np.ascontiguousarray(line, self.dtype), place)
         finally:
             os.close(file)
 

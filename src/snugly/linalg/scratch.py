@@ -10,9 +10,10 @@ import errno
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from snugly.errors import InputError
+from snugly.raw_blocks import read_at, write_at
 from snugly.units import Size
 
 if TYPE_CHECKING:
@@ -50,22 +51,14 @@ class Scratch:
 
     def write(self, block: np.ndarray, place: int) -> None:
         """Write a contiguous block at a place, in bytes from the start."""
-        view = _bytes(block)
         try:
-            while view:
-                written = os.pwrite(self._file, view, place)
-                view, place = view[written:], place + written
+            write_at(self._file, block, place)
         except OSError as error:
             raise self._refusal(error) from error
 
     def read(self, block: np.ndarray, place: int) -> None:
         """Fill a contiguous block from a place."""
-        view = _bytes(block)
-        while view:
-            got = os.preadv(self._file, [view], place)
-            if got == 0:
-                raise AssertionError("read behind what was written to the scratch file")
-            view, place = view[got:], place + got
+        read_at(self._file, block, place)
 
     def close(self) -> None:
         """Give the file's room back."""
@@ -91,8 +84,3 @@ class Scratch:
             code="SNG505",
             hint="name a folder with room for it: `slogdet(a, memory=…, scratch=FOLDER)`",
         )
-
-
-def _bytes(block: np.ndarray) -> memoryview:
-    flat: Any = block.reshape(-1, order="A")  # a view: blocks are contiguous, by rows or columns
-    return memoryview(flat).cast("B")

@@ -18,6 +18,7 @@ import numpy as np
 
 from snugly.errors import InputError
 from snugly.linalg.streaming import Block, cuts
+from snugly.raw_blocks import bytes_of, read_at
 from snugly.units import Size
 
 if TYPE_CHECKING:
@@ -88,13 +89,7 @@ class Shelf:
     def read(self, block: np.ndarray, place: int) -> None:
         """Fill a contiguous block from a place."""
         number = bisect_right(range(self.count), place, key=self._begin) - 1
-        file, offset = self._file(number), place - self._begin(number)
-        view = memoryview(block.reshape(-1, order="A").view(np.uint8))  # type: ignore[arg-type] # NumPy's types know no buffers
-        while view:
-            got = os.preadv(file, [view], offset)
-            if got == 0:
-                raise AssertionError(f"panel {number} is shorter than it should be")
-            view, offset = view[got:], offset + got
+        read_at(self._file(number), block, place - self._begin(number))
 
     def publish(self, number: int, head: Head, columns: np.ndarray, buffer: np.ndarray) -> int:
         """Write a finished panel; how many bytes that took."""
@@ -168,7 +163,7 @@ def order_of_reading(shelf: Shelf, first: int, stop: int) -> Iterator[tuple[int,
 
 
 def _write(file: Any, piece: np.ndarray) -> int:
-    view = memoryview(piece.reshape(-1, order="A").view(np.uint8))  # type: ignore[arg-type] # NumPy's types know no buffers
+    view = bytes_of(piece)
     total = len(view)
     while view:
         view = view[file.write(view) :]
