@@ -48,6 +48,7 @@ def calls(monkeypatch, tmp_path):
 
 def test_arguments_reach_the_prediction(calls):
     words = "m.keras --train --batch-size 4 --memory 4GiB --runtime xla --allow-code"
+    words += " --strategy mirrored:2"
     assert main(["predict", *words.split(), "--dimension", "a=3", "--dimension", "b=5"]) == 0
     assert calls.seen == [
         {
@@ -59,6 +60,7 @@ def test_arguments_reach_the_prediction(calls):
             "runtime": "xla",
             "allow_code": True,
             "dimensions": {"a": 3, "b": 5},
+            "strategy": "mirrored:2",
         }
     ]
 
@@ -93,3 +95,11 @@ def test_the_project_can_set_the_device(calls):
 def test_a_bad_budget_is_refused_before_anything_is_loaded(calls):
     assert main(["predict", "m.keras", "--device", "jetson-nono"]) == 2
     assert calls.seen == []
+
+
+def test_a_strategy_that_cannot_be_read_is_refused_at_once(calls, capsys):
+    assert main(["predict", "m.keras", "--train", "--strategy", "miror:4"]) == 2
+    said = capsys.readouterr().err
+    assert "error[SNG109]" in said
+    assert "did you mean mirrored?" in said
+    assert not calls.seen

@@ -192,6 +192,12 @@ def test_a_configuration_gets_a_diff_and_the_safety_of_each_change(folder, capsy
     assert (folder / "out.config").read_text() == least["text"]
 
 
+def test_a_configuration_that_needs_more_permission_says_which(folder, capsys):
+    (folder / "pipeline.config").write_text(configs.ssd_mobilenet_v2_fpnlite())
+    assert main(["shrink", "pipeline.config", "--host-memory", "1MiB"]) == 1
+    assert "hint: `--allow changes-training` permits more" in capsys.readouterr().out
+
+
 def test_a_configuration_that_fits_is_left_as_it_is(folder, capsys):
     (folder / "pipeline.config").write_text(configs.ssd_mobilenet_v2_fpnlite())
     assert main(["shrink", "pipeline.config", "--host-memory", "1TiB"]) == 0
@@ -341,16 +347,16 @@ def test_the_plan_for_a_models_training_is_shown(folder, capsys):
     (folder / "train.py").write_text(MODEL)
     words = ["shrink", "train.py:build", "--batch-size", "64", "--output-format", "json"]
     # WHEN it is to be shrunk to that
-    assert main([*words, "--memory", "18MiB"]) == 0
+    assert main([*words, "--memory", "20MiB"]) == 0
     said = json.loads(capsys.readouterr().out)
     # THEN what is done, and that it fits, is said
     assert said["verdict"] == "fits"
-    assert said["after"]["high"] <= 18 << 20 < said["before"]["high"]
+    assert said["after"]["high"] <= 20 << 20 < said["before"]["high"]
     assert [step["name"] for step in said["steps"]] == ["recomputation"]
     # AND with far too little, what the least is
     assert main([*words, "--memory", "100KiB"]) == 1
     assert "least" in json.loads(capsys.readouterr().out)["message"]
-    assert main(["shrink", "train.py:build", "--batch-size", "64", "--memory", "18MiB"]) == 0
+    assert main(["shrink", "train.py:build", "--batch-size", "64", "--memory", "20MiB"]) == 0
     assert "recomputation" in capsys.readouterr().out
     assert main(["shrink", "train.py:number", "--memory", "1GiB"]) == 2
     assert main([*words, "--memory", "1GiB", "-o", "small.keras"]) == 2

@@ -32,6 +32,27 @@ def test_loading_says_nothing_but_hides_nothing():
     assert outcome.stderr == "a real problem\nafterwards\n"
 
 
+@pytest.mark.tensorflow
+def test_a_gpu_on_paper_is_predicted_quietly_though_tensorflow_talks():
+    # GIVEN a program that imported TensorFlow at its own log level
+    program = (
+        "import os; os.environ['TF_CPP_MIN_LOG_LEVEL'] = '0'\n"
+        "import keras, snugly\n"
+        "model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(4, 3)])\n"
+        "from snugly.readers import start\n"
+    )
+    asked = "snugly.predict(model, batch_size=2, device='t4')\nos.write(2, b'afterwards\\n')\n"
+    # WHEN it asks for a GPU that is not here THEN nothing is said of kernels that are missing
+    quiet = run(program + asked)
+    assert quiet.returncode == 0, quiet.stderr
+    assert "OpKernel" not in quiet.stderr
+    assert "device='" not in quiet.stderr
+    assert quiet.stderr.endswith("afterwards\n")
+    # The test above can fail:
+    loud = run(program + "start._PLACED_ON_PAPER = ()\n" + asked)
+    assert "OpKernel" in loud.stderr
+
+
 def test_reading_rooms_are_imported_without_tensorflow():
     code = "import sys, snugly.readers.read; print({'tensorflow', 'keras'} & set(sys.modules))"
     assert run(code).stdout == "set()\n"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = {
     "predict": "say whether a program fits, before it runs",
+    "sweep": "say which models fit which devices, with which batch sizes",
     "profile": "run a script and record where its memory went",
     "report": "show a record: terminal, one HTML page, Perfetto, speedscope",
     "compare": "say what grew between two records or predictions",
@@ -44,6 +45,7 @@ _EPILOG: Final = """\
 examples:
   snugly predict train.py:model --train --batch-size 32 --device jetson-nano
   snugly predict model.keras --batch-size 8 --memory 4GiB
+  snugly sweep train.py:model --train --batch-size 8 32 --device jetson-nano t4
   snugly profile -o run.snugly train.py --epochs 1
   snugly report run.snugly --html page.html
   snugly run --memory 14GiB -- python train.py

@@ -7,7 +7,7 @@ import re
 from typing import Final, NoReturn
 
 from snugly.config import load_settings
-from snugly.errors import UsageError, suggest
+from snugly.errors import InputError, UsageError, suggest
 
 TEXT: Final = "text"
 JSON: Final = "json"
@@ -65,3 +65,13 @@ def chosen_output_format(arguments: argparse.Namespace) -> str:
         return arguments.output_format
     configured = load_settings().output_format
     return JSON if configured == JSON else TEXT
+
+
+def dimension(text: str) -> tuple[str, int]:
+    """The value of `--dimension`: a name and a size."""
+    name, separator, size = text.partition("=")
+    if not (name and separator and size.isdecimal() and int(size) > 0):
+        raise InputError(
+            f"cannot read the dimension {text!r}", hint="write --dimension sequence=512"
+        )
+    return name, int(size)

@@ -14,9 +14,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from snugly.cli.parser import JSON, CommandParser, add_output_format, chosen_output_format
+from snugly.cli.parser import (
+    JSON,
+    CommandParser,
+    add_output_format,
+    chosen_output_format,
+    dimension,
+)
 from snugly.config import load_settings
-from snugly.errors import InputError, UsageError
+from snugly.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -32,6 +38,7 @@ examples:
   snugly predict train.py:model --train --batch-size 32 --html page.html
   snugly predict model.tflite --runtime micro --device esp32-s3
   snugly predict pipeline.config --memory 8GiB
+  snugly predict train.py:model --train --batch-size 256 --strategy mirrored:4 --device v100-16gb
 
 `snugly devices` lists the names for --device.
 """
@@ -57,10 +64,16 @@ def add_arguments(parser: CommandParser) -> None:
         "--dimension",
         dest="dimensions",
         action="append",
-        type=_dimension,
+        type=dimension,
         default=[],
         metavar="NAME=N",
         help="the size of a dimension the program leaves open; may be repeated",
+    )
+    parser.add_argument(
+        "--strategy",
+        metavar="NAME:N",
+        help="how training is spread: mirrored:4, multiworker:2x4 (workers, devices of each) or"
+        " parameter-server:4x2 (workers, servers); --batch-size is then that of all replicas",
     )
     parser.add_argument(
         "--allow-code", action="store_true", help="let a model file run code it carries"
@@ -76,6 +89,7 @@ def add_arguments(parser: CommandParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from snugly.devices import budget_for
+    from snugly.predicting.strategies import strategy_from
     from snugly.reporting.json import print_json
     from snugly.reporting.prediction import draw_prediction, prediction_data
     from snugly.reporting.terminal import show
@@ -86,6 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
     budget_for(memory, device)  # refuses a bad budget in milliseconds, before TensorFlow loads
     if Path(arguments.program).suffix.lower() == ".config":
         return _predict_config(arguments, memory, device)
+    if arguments.strategy is not None:
+        strategy_from(arguments.strategy)  # likewise
     if arguments.html is not None:
         _refuse_place(arguments.html)
     prediction = _predict(arguments, memory, device)
@@ -110,6 +126,7 @@ def _predict_config(arguments: argparse.Namespace, memory: Any, device: Any) -> 
         "--batch-size": arguments.batch_size,
         "--dimension": arguments.dimensions,
         "--html": arguments.html,
+        "--strategy": arguments.strategy,
         "--runtime": arguments.runtime if arguments.runtime != "tensorflow" else None,
     }
     unused = [name for name, value in given.items() if value]
@@ -141,6 +158,7 @@ def _predict(arguments: argparse.Namespace, memory: Any, device: Any) -> Predict
         runtime=arguments.runtime,
         dimensions=dict(arguments.dimensions),
         allow_code=arguments.allow_code,
+        strategy=arguments.strategy,
     )
 
 
@@ -179,12 +197,3 @@ def _count(text: str) -> int:
             f"--batch-size must be at least 1, not {number}", hint="write --batch-size 32"
         )
     return number
-
-
-def _dimension(text: str) -> tuple[str, int]:
-    name, separator, size = text.partition("=")
-    if not (name and separator and size.isdecimal() and int(size) > 0):
-        raise InputError(
-            f"cannot read the dimension {text!r}", hint="write --dimension sequence=512"
-        )
-    return name, int(size)

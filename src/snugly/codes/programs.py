@@ -57,4 +57,19 @@ CODES: Final = (
         "The script or builder that was named raised an error of its own.",
         "Run the script by itself first; the message names the line that failed.",
     ),
+    Code(
+        "SNG109",
+        "The strategy cannot be used",
+        "How training is spread over devices was not understood, goes with nothing that was asked"
+        " for, or is of a kind whose memory Snugly does not know.",
+        "Write `mirrored:4`, `multiworker:2x4` (workers and devices of each) or"
+        " `parameter-server:4x2` (workers and servers), together with training.",
+    ),
+    Code(
+        "SNG110",
+        "The dataset does not say what a batch is",
+        "A `tf.data.Dataset` was given as an example. Snugly reads what it says of its elements and"
+        " draws none; the size of a batch, or that its elements are batches at all, is not in it.",
+        "Give `batch_size=32` beside it, or batch it: `dataset.batch(32, drop_remainder=True)`.",
+    ),
 )

@@ -5,32 +5,27 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from snugly.allocators.bfc import BfcAllocator
 from snugly.devices import budget_for, is_gpu
 from snugly.errors import InputError
-from snugly.predicting.estimate import estimate
+from snugly.predicting.distributed import check_compiled, check_distributed, predict_distributed
 from snugly.predicting.lite import LITE_RUNTIMES, is_tflite, predict_tflite
-from snugly.predicting.peak import describe_peak
-from snugly.predicting.prediction import Prediction
-from snugly.predicting.spread import spread_of
+from snugly.predicting.readings import lives_of, predict_reading
+from snugly.predicting.strategies import strategy_from
 from snugly.predicting.suggest import suggest_batch_size
+from snugly.readers.datasets import example_from
 from snugly.readers.dimensions import Dimensions
-from snugly.readers.machine import cpu_machine, gpu_machine
+from snugly.readers.machine import cpu_machine, gpu_machine, this_machine
 from snugly.readers.read import read_program
-from snugly.units import Size
+from snugly.readers.replicas import order_of_creation, without_strategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from snugly.devices import Budget, Device
-    from snugly.predicting.estimate import Estimate
+    from snugly.devices import Device
+    from snugly.predicting.prediction import Prediction
     from snugly.readers.read import Reading
 
-ON_GPU = (
-    "predicted op by op, with the scratch that cuDNN was seen to take on an H200; it chooses anew"
-    " on every card, so the range is wider"
-)
-UNLIMITED = 1 << 60  # bytes: the replay never runs out, so that it can say how much would be needed
+__all__ = ["lives_of", "predict", "predict_reading"]
 
 
 def predict(  # noqa: PLR0913  # the public contract
@@ -44,6 +39,7 @@ def predict(  # noqa: PLR0913  # the public contract
     runtime: str | None = None,
     dimensions: Mapping[str, int] | None = None,
     allow_code: bool = False,
+    strategy: Any = None,
 ) -> Prediction:
     """Say before a run how much memory one step of a program takes, and whether it fits.
 
@@ -52,7 +48,8 @@ def predict(  # noqa: PLR0913  # the public contract
             `tf.TensorSpec`s in `example`, or text: the path of a `.keras` file, a SavedModel
             folder or a `.tflite` file, `script.py:name` or `module:name`.
         *example: what the program is called with: specs, arrays or tensors. Of a model, the input
-            and, for training, the target. Their values are never used.
+            and, for training, the target, or a batched `tf.data.Dataset` of both. Their values are
+            never used.
         batch_size: the size of every first dimension that the program leaves open.
         training: one training step of a compiled model, else inference.
         memory: the budget, as a size. Not together with `device`.
@@ -63,8 +60,19 @@ def predict(  # noqa: PLR0913  # the public contract
             of a `.tflite` file "litert", "xnnpack" or "micro".
         dimensions: the sizes of other open dimensions, by name.
         allow_code: let a model file run code that it carries.
+        strategy: how training is spread: a `tf.distribute` strategy, or "mirrored:4",
+            "multiworker:2x4" (workers and devices of each) or "parameter-server:4x2" (workers and
+            servers). The prediction is then that of one replica, `batch_size` that of all replicas
+            together, and `distribution` says what workers and servers need.
     """
     started = time.perf_counter()
+    example, batch_size = example_from(example, batch_size)
+    chosen = None if strategy is None else strategy_from(strategy)
+    op_by_op, order = False, None
+    if chosen is not None:
+        check_distributed(program, example, batch_size, training=training)
+        op_by_op = check_compiled(jit_compile, runtime)
+        jit_compile = False
     if is_tflite(program):
         _check_fixed(batch_size, dimensions, training=training)
         return predict_tflite(program, runtime, memory, device)
@@ -75,9 +83,13 @@ def predict(  # noqa: PLR0913  # the public contract
     machine = None
     if device is not None:
         machine = gpu_machine() if is_gpu(device) else cpu_machine()
+    if chosen is not None:
+        order = order_of_creation(program)
+        program = without_strategy(program)
+        machine = machine or this_machine()
 
-    def at(size: int | None) -> Prediction:
-        reading = read_program(
+    def read(size: int | None) -> Reading:
+        return read_program(
             program,
             example,
             dimensions=Dimensions(size, dimensions or {}),
@@ -86,52 +98,21 @@ def predict(  # noqa: PLR0913  # the public contract
             machine=machine,
             allow_code=allow_code,
         )
-        return predict_reading(reading, budget)
+
+    def at(size: int | None) -> Prediction:
+        if chosen is None or size is None or machine is None:
+            return predict_reading(read(size), budget)
+        on_gpu = machine.device == "gpu"
+        compiled = not op_by_op and (on_gpu or bool(getattr(program, "jit_compile", False)))
+        return predict_distributed(
+            read, size, budget, chosen, on_gpu=on_gpu, compiled=compiled, order=order
+        )
 
     prediction = at(batch_size)
     suggestions: tuple[str, ...] = ()
     if prediction.verdict in {"does-not-fit", "uncertain"} and batch_size is not None:
         suggestions = suggest_batch_size(prediction, batch_size, at)
     return prediction.completed(suggestions, time.perf_counter() - started)
-
-
-def predict_reading(reading: Reading, budget: Budget | None = None) -> Prediction:
-    """The prediction for a program that has been read."""
-    result = lives_of(reading)
-    spread = spread_of(result, reading)
-    chosen_by_cudnn = reading.on_gpu and not (reading.compiled or reading.compiled_elsewhere)
-    notes = [*reading.notes, ON_GPU] if chosen_by_cudnn else reading.notes
-    peak = describe_peak(reading, result)
-    return Prediction(
-        program=reading.name,
-        training=reading.training,
-        peak=spread.peak,
-        low=spread.low,
-        high=spread.high,
-        requested=peak.requested,
-        resident=Size(reading.graph.resident_bytes()),
-        building=Size(result.building),
-        parts=peak.parts,
-        tensors=peak.tensors,
-        timeline=peak.timeline,
-        budget=budget,
-        peak_where=peak.where,
-        notes=tuple(notes),
-        tensorflow=reading.tensorflow,
-    )
-
-
-def lives_of(reading: Reading) -> Estimate:
-    """A program's lives, in the allocator of the machine that it was read for."""
-    return estimate(reading.graph, _gpu_allocator if reading.on_gpu else _cpu_allocator)
-
-
-def _cpu_allocator() -> BfcAllocator:
-    return BfcAllocator.for_cpu(UNLIMITED)
-
-
-def _gpu_allocator() -> BfcAllocator:
-    return BfcAllocator.for_gpu(UNLIMITED, growth=True)
 
 
 def _check(batch_size: int | None, runtime: str | None) -> None:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from snugly.devices import Budget
+    from snugly.predicting.distribution import Distribution
     from snugly.timeline import LiveTensor, Timeline
     from snugly.units import Size
 
@@ -43,6 +44,8 @@ class Prediction:
     notes: Sequence[str] = field(default_factory=tuple)
     tensorflow: str | None = None
     elapsed: float = 0.0
+    # Under a strategy, of which this is one replica: what its workers and servers need.
+    distribution: Distribution | None = None
 
     def completed(self, suggestions: Sequence[str], elapsed: float) -> Prediction:
         """The same prediction with what was found out after it."""

@@ -6,12 +6,14 @@ known shape, so that shapes follow from them; their values are never touched.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from snugly.readers.arguments import as_arguments, as_placeholders
 from snugly.readers.placement import place_kernel
 from snugly.readers.signatures import Attributes
+from snugly.readers.start import placing_on_paper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +80,8 @@ def _run_grappler(graph_def: Any, fetches: Any, device: str) -> Any:
     config = config_pb2.ConfigProto()
     # Grappler skips graphs of fewer than four nodes unless told otherwise; a function's body never.
     config.graph_options.rewrite_options.min_graph_nodes = -1
-    optimised = tf_optimizer.OptimizeGraph(config, meta_graph, cluster=_cluster_of(device))
+    with placing_on_paper() if device == GPU else nullcontext():
+        optimised = tf_optimizer.OptimizeGraph(config, meta_graph, cluster=_cluster_of(device))
     as_placeholders(optimised, placeholders)
     return optimised
 

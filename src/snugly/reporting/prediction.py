@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from rich.console import Group
 from rich.text import Text
 
+from snugly.reporting.distribution import distribution_of, draw_distribution
 from snugly.reporting.terminal import make_facts, make_table, marked
 from snugly.units import Size, format_range, format_together
 
@@ -94,8 +95,10 @@ _VERDICT: Final = {
 
 
 def prediction_data(prediction: Described) -> dict[str, Any]:
-    """The keys of the public contract, sizes in plain bytes."""
+    """The keys of the public contract, sizes in plain bytes; `distribution` under a strategy."""
     budget = prediction.budget
+    distribution = distribution_of(prediction)
+    added = {} if distribution is None else {"distribution": distribution.to_data()}
     return {
         "program": prediction.program,
         "training": prediction.training,
@@ -123,6 +126,7 @@ def prediction_data(prediction: Described) -> dict[str, Any]:
         "notes": list(prediction.notes),
         "tensorflow": prediction.tensorflow,
         "elapsed": round(prediction.elapsed, 3),
+        **added,
     }
 
 
@@ -160,6 +164,9 @@ def draw_prediction(prediction: Described) -> RenderableType:
     label, style = _VERDICT[prediction.verdict]
     headline = Text.assemble((label, style), f": {verdict_sentence(prediction)}")
     rows: list[RenderableType] = [headline, make_facts(_facts(prediction))]
+    distribution = distribution_of(prediction)
+    if distribution is not None:
+        rows += [Text(""), draw_distribution(distribution)]
     if prediction.tensors:
         rows += [Text(""), _draw_tensors(prediction.tensors)]
     if prediction.notes:

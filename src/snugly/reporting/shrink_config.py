@@ -64,7 +64,10 @@ def draw_config(prediction: DetectionPrediction) -> RenderableType:
 def _sentence(prediction: DetectionPrediction) -> str:
     device = prediction.device
     text = "one training step needs "
-    text += "an unknown amount" if device is None else f"{device.peak} (predicted)"
+    if device is None:
+        text += "an unknown amount"
+    else:
+        text += f"{device.peak} (predicted, {device.low} to {device.high})"
     text += f" on the device, the input pipeline {prediction.host} on the host"
     given = [
         f"{name} offers {size}"
@@ -75,13 +78,16 @@ def _sentence(prediction: DetectionPrediction) -> str:
 
 
 def _facts(prediction: DetectionPrediction) -> list[tuple[str, str | Text]]:
-    size = prediction.input_size
-    return [
+    size, device = prediction.input_size, prediction.device
+    facts: list[tuple[str, str | Text]] = [
         ("program", prediction.path),
         ("model", f"{prediction.kind}, {prediction.extractor}"),
         ("input", f"{prediction.batch_size} × {size.height} × {size.width}"),
-        ("host", marked(prediction.host, "assumed")),
     ]
+    if device is not None:
+        facts.append((device.backbone, marked(device.backbone_bytes, "predicted")))
+        facts += [(head.name, marked(head.bytes, "assumed")) for head in device.heads]
+    return [*facts, ("host", marked(prediction.host, "assumed"))]
 
 
 def _parts(prediction: DetectionPrediction) -> RenderableType:
@@ -118,4 +124,7 @@ def draw_shrunk_config(shrunk: ShrunkConfig) -> RenderableType:
     ]
     if shrunk.diff:
         rows += [Text(""), Text(shrunk.diff)]
+    if not shrunk.fits and shrunk.refused is not None:
+        hint = f"`--allow {shrunk.refused}` permits more: batch size, image size, shuffle buffer"
+        rows += [Text(""), Text.assemble(("hint: ", "cyan"), hint)]
     return Group(*rows)

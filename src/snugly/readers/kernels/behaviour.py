@@ -42,6 +42,7 @@ PLAIN = Behaviour()
 
 # One module a family; each fills the register when it is imported.
 FAMILIES = (
+    "collectives",
     "control",
     "convolutions",
     "einsum",
