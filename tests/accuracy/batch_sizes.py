@@ -100,13 +100,13 @@ def main() -> int:
     parser.add_argument("models", nargs="*", default=list(MODELS))
     failed = 0
     tried: list[int] = []
-    measure = batch_size.measure
 
-    def counted(*arguments: Any, **options: Any) -> Any:
-        tried.append(options["batch_size"])
-        return measure(*arguments, **options)
+    class Counted(batch_size.Trials):
+        def peak(self, batch: int) -> int | None:
+            tried.append(batch)
+            return super().peak(batch)
 
-    batch_size.measure = counted
+    batch_size.Trials = Counted
     for name in parser.parse_args().models:
         keras.utils.set_random_seed(0)
         model = MODELS[name]()

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import psutil
@@ -102,20 +103,6 @@ def test_children_are_counted_apart():
         child.stdout.readline()
         assert process.children_resident_bytes() - alone > 32 * MIB
         child.communicate(b"\n")
-
-
-def test_what_the_c_library_kept_can_be_asked_back():
-    code = """
-from snugly.devices import process
-blocks = [bytes(1000) for _ in range(60_000)]
-keep = blocks[-1]  # at the top of the heap, so that nothing below is given back by itself
-del blocks
-before = process.resident_bytes()
-print(process.give_back_unused(), before - process.resident_bytes())
-"""
-    can, gained = run_fresh(code)
-    assert can == str(sys.platform == "linux")
-    assert int(gained) > 32 * MIB or can == "False"
 
 
 def test_asking_for_a_card_where_there_is_none_gives_none():
@@ -221,3 +208,27 @@ def test_a_peak_that_cannot_be_reset_tells_what_is_certain(monkeypatch):
     assert peak.read() == 300
     figures["peak"] = 700
     assert peak.read() == 700
+
+
+def test_a_process_that_waits_is_asleep_and_one_that_works_is_not():
+    code = "print(flush=True); input()\nwhile True: pass"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdin is not None
+        child.stdout.readline()
+        eventually(lambda: process.is_asleep(child.pid) or sys.platform != "linux")
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        eventually(lambda: not process.is_asleep(child.pid))
+        child.kill()
+    assert not process.is_asleep(child.pid)
+
+
+def eventually(holds):
+    """Waits for something that another process does."""
+    until = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)

@@ -244,7 +244,7 @@ def test_the_host_is_shrunk_with_the_same_result_first(tmp_path):
 
 def test_what_is_not_allowed_is_not_done(tmp_path):
     path = write(tmp_path, configs.faster_rcnn(side=1024, batch=16, masks=True))
-    with pytest.raises(InputError, match="least predicted") as error:
+    with pytest.raises(InputError, match="least found") as error:
         shrink_pipeline_config(path, host_memory="2GiB", threads=8)
     assert error.value.code == "SNG551"
     assert "changes-training" in error.value.hint
@@ -293,7 +293,8 @@ def test_the_device_is_predicted_and_shrunk(tmp_path):
     shrunk = shrink_pipeline_config(path, budget, "changes-training")
     # THEN the batch is the largest that fits, and the diff says so
     assert shrunk.after.device is not None
-    assert shrunk.after.device.peak <= budget
+    assert shrunk.after.device.high <= budget
+    assert shrunk.after.verdict == "fits"
     assert [change.setting for change in shrunk.changes] == ["train_config.batch_size"]
     assert "-  batch_size: 64  # for eight cores" in shrunk.diff
     assert 8 <= shrunk.after.batch_size <= 16

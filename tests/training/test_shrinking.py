@@ -13,6 +13,8 @@ from keras import layers
 
 import snugly
 from snugly.errors import InputError, MemoryLimitExceeded
+from snugly.readers.dimensions import Dimensions
+from snugly.training.batches import bytes_that_wait
 from snugly.training.flattening import flat
 from snugly.training.micro_batches import differences
 
@@ -47,9 +49,14 @@ def losses(model, steps=12, batch=BATCH):
 
 
 def between(model, share, batch=BATCH):
-    """A budget so far between what is resident and what the plain step takes."""
-    plain = snugly.predict(model, batch_size=batch, training=True, jit_compile=False)
-    return int(plain.resident) + int(share * (int(plain.high) - int(plain.resident)))
+    """A budget so far between what is resident and what the plain step takes in `fit`."""
+    return budget_between(model, (), share, batch)
+
+
+def budget_between(model, example, share, batch=BATCH):
+    plain = snugly.predict(model, *example, batch_size=batch, training=True, jit_compile=False)
+    waiting = bytes_that_wait(model, example, Dimensions(batch, {}))
+    return int(plain.resident) + int(share * (int(plain.high) - int(plain.resident))) + waiting
 
 
 def test_a_model_that_fits_is_left_alone():
@@ -112,6 +119,25 @@ def test_micro_batches_give_the_gradient_of_the_whole_batch():
     assert {change.safety for change in small.plan.changes} == {"same-result"}
     assert small.prediction.verdict == "fits"
     assert losses(small.model) == pytest.approx(losses(wide()), rel=1e-4)
+
+
+def test_what_fit_holds_of_the_next_batches_is_part_of_the_budget():
+    # GIVEN a model that takes more for its input than for anything else, and a budget for its step
+    model = compiled(
+        keras.Sequential(
+            [keras.Input((256, 256, 3)), layers.GlobalAveragePooling2D(), layers.Dense(2)]
+        )
+    )
+    step = snugly.predict(model, batch_size=BATCH, training=True, jit_compile=False)
+
+    # WHEN it is to fit in that, THEN the batches that wait do not
+    with pytest.raises(MemoryLimitExceeded) as refusal:
+        snugly.shrink(model, memory=int(step.high), batch_size=BATCH)
+    least = int(refusal.value.hint.split("memory=")[1].split()[0].rstrip(";"))
+    assert least >= step.high + BATCH * 256 * 256 * 3 * 4
+    assert "batches that wait (assumed)" in str(
+        snugly.shrink(model, memory=least, batch_size=BATCH).prediction.budget.description
+    )
 
 
 def test_a_last_smaller_batch_is_weighed_as_keras_does():
@@ -213,8 +239,7 @@ def test_a_subclassed_model_is_recomputed_layer_by_layer():
     model = compiled(Net())
     model(np.zeros((1, 128, 32), "f"))
     example = (tf.TensorSpec((None, 128, 32)), tf.TensorSpec((None, 4)))
-    plain = snugly.predict(model, *example, batch_size=BATCH, training=True, jit_compile=False)
-    budget = int(plain.resident) + int(0.85 * (int(plain.high) - int(plain.resident)))
+    budget = budget_between(model, example, 0.85)
     small = snugly.shrink(model, *example, memory=budget, batch_size=BATCH)
     assert small.model is model
     assert small.prediction.verdict == "fits"

@@ -102,19 +102,22 @@ def children_resident_bytes() -> int:
     return occupied
 
 
-def give_back_unused() -> bool:
-    """Ask the C library to return what it keeps for later; False where it has no such function.
+def is_asleep(process: int) -> bool:
+    """Whether all threads of a process wait for something that is neither the disk nor a core.
 
-    Memory that comes back was hoarded, not leaked (malloc_trim(3), of glibc alone).
+    False where the system does not say (outside Linux), and of a process that is gone.
     """
-    import ctypes
-
     try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):
+        names = os.listdir(f"/proc/{process}/task")  # noqa: PTH208 - names are all it takes
+        return all(_state(process, name) == b"S" for name in names)
+    except OSError:
         return False
-    trim(ctypes.c_size_t(0))
-    return True
+
+
+def _state(process: int, thread: str) -> bytes:
+    with open(f"/proc/{process}/task/{thread}/stat", "rb", buffering=0) as file:  # noqa: PTH123
+        # "123 (a name) S 1 …": the name may have brackets of its own (proc(5)).
+        return file.read(512).rpartition(b")")[2].split()[0]
 
 
 def card_bytes(index: int = 0) -> int | None:

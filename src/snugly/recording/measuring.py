@@ -81,7 +81,7 @@ def measure(  # noqa: PLR0913  # the public contract
             environment={} if limit is None else {USE_BFC: "1", CPU_LIMIT: str(limit)},
         )
         if code != 0:
-            raise _failure(code, answer, words, limit)
+            raise failure(code, answer, words, limit)
         record = read_record(raw)
         record = replace(record, facts={**record.facts, "steps": steps})
     if path is not None:
@@ -96,7 +96,7 @@ def _keep(record: Record, path: Path) -> None:
         raise cannot_write(path, problem) from problem
 
 
-def _failure(code: int, answer: Path, words: Path, limit: int | None) -> SnuglyError:
+def failure(code: int, answer: Path, words: Path, limit: int | None) -> SnuglyError:
     """What the process said of itself, or the last it wrote before it died."""
     import json
 

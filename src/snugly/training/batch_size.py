@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from snugly.devices import budget_for, is_gpu
 from snugly.errors import InputError, MemoryLimitExceeded
+from snugly.predicting.largest import Peaks, largest_within
 from snugly.predicting.predict import lives_of, predict_reading
 from snugly.progress import shown
 from snugly.readers.dimensions import Dimensions
 from snugly.readers.machine import cpu_machine, gpu_machine
 from snugly.readers.read import read_program
 from snugly.readers.start import load_tensorflow
-from snugly.recording.measuring import measure
-from snugly.units import Size
+from snugly.recording.carrying import Task
+from snugly.recording.trials import Trials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from snugly.readers.read import Reading
 
 _PROBES: Final = 3
+_STEPS: Final = 2
 _FIRST: Final = 16
 """The batch that is predicted first."""
 _LINES: Final = 4
@@ -49,7 +51,8 @@ _HOPE: Final = 1.04
 _MORE: Final = 0.09
 """How much more is tried after a batch that ran, while none is known that did not."""
 _MOST: Final = 0.3
-"""Where it peaked far below the budget, up to so much more."""
+"""Where it peaked far below the budget, up to so much more; half of it where no try is left after
+the next one, which would leave everything in between unknown if it failed."""
 _LESS: Final = 0.05
 """How much less is tried after a batch that did not run, while none is known that did."""
 _CLOSE: Final = 0.02
@@ -124,12 +127,9 @@ def largest_batch_size(  # noqa: PLR0913  # the public contract
     if device is not None or probes < 1:
         return _by_prediction(read, room)
 
-    def peak(batch: int) -> int:
-        options: dict[str, Any] = {"training": training, "dimensions": dimensions}
-        record = measure(model, *example, batch_size=batch, steps=2, memory=budget.bytes, **options)
-        return int(record.peak)
-
-    found = _by_probes(peak, _HOPE * _candidate(read, room), room, probes)
+    task = Task(model, example, None, training, _STEPS, dict(dimensions or {}))
+    with Trials(task, budget.bytes, probes) as trials:
+        found = _by_probes(trials.peak, _HOPE * _candidate(read, room), room, probes)
     return found or _by_prediction(read, room)
 
 
@@ -155,20 +155,21 @@ def _candidate(read: Callable[[int], Reading], room: int) -> float:
     return batch
 
 
-def _by_probes(peak: Callable[[int], int], candidate: float, room: int, probes: int) -> int:
+def _by_probes(peak: Callable[[int], int | None], candidate: float, room: int, probes: int) -> int:
     """The largest batch that was seen to run; 0 where none was."""
     known = _Range()
     with shown("looking for the largest batch") as report:
         for probe in range(probes):
             batch = known.within(candidate)
             try:
-                spare = room / max(1, peak(batch)) - 1
+                spare = room / max(1, peak(batch) or room) - 1
             except MemoryLimitExceeded:
                 known.failed = batch
                 candidate = batch * (1 - _LESS)
             else:
                 known.ran = batch
-                candidate = batch * (1 + max(_MORE, min(_MOST, spare)))
+                most = _MOST if probe + 2 < probes else _MOST / 2
+                candidate = batch * (1 + max(_MORE, min(most, spare)))
             report((probe + 1) / probes)
             if known.is_settled:
                 break
@@ -179,25 +180,4 @@ def _by_probes(peak: Callable[[int], int], candidate: float, room: int, probes: 
 
 def _by_prediction(read: Callable[[int], Reading], room: int) -> int:
     """The largest batch whose whole range lies inside the budget."""
-
-    def most(batch: int) -> int:
-        return int(predict_reading(read(batch)).high)
-
-    low = most(1)
-    if low > room:
-        raise MemoryLimitExceeded(
-            f"not even one example fits: it needs {Size(low)} at most", code="SNG539"
-        )
-    known, batch = _Range(ran=1), 2.0
-    for _ in range(2 * _PROBES):
-        candidate = known.within(batch)
-        high = most(candidate)
-        slope = max(1.0, (high - low) / (candidate - 1))
-        if high <= room:
-            known.ran = candidate
-        else:
-            known.failed = candidate
-        batch = 1 + (room - low) / slope
-        if known.is_settled:
-            break
-    return known.ran
+    return largest_within(room, Peaks(lambda batch: predict_reading(read(batch)).high, {}))

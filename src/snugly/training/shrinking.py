@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 from snugly.devices import budget_for, is_gpu
 from snugly.errors import InputError, MemoryLimitExceeded
 from snugly.planning.safety import SAFETIES, harm_of
+from snugly.readers.dimensions import Dimensions
 from snugly.readers.machine import cpu_machine, gpu_machine, this_machine
 from snugly.readers.start import load_tensorflow
-from snugly.training.batches import batch_of
+from snugly.training.batches import batch_of, bytes_that_wait
 from snugly.training.choosing import Question, Recomputation, recompute
 from snugly.training.flattening import flat
 from snugly.training.micro_batches import accumulate, differences, impossible
@@ -60,6 +61,10 @@ def shrink(  # noqa: PLR0913  # the public contract
     The model that was given stays as it is, and shares its weights with the new one, unless half
     precision is used, which has copies. A model without a graph of layers is changed in place.
 
+    On a CPU the budget holds the batches as well that `fit` fetches ahead (assumed: 2.25 of them).
+    Arrays given to `fit` are copied whole by TensorFlow, which no plan can know: give a dataset or
+    a generator where memory is short.
+
     Args:
         model: a compiled Keras model.
         *example: its input and target as specs, arrays or tensors, or a batched
@@ -91,8 +96,9 @@ def shrink(  # noqa: PLR0913  # the public contract
 class _Search:
     """One search: what was tried, what was left out, and the least that was found."""
 
-    def __init__(self, model: Any, question: Question, allowed: frozenset[str]) -> None:
-        self.model, self.question, self.allowed = model, question, allowed
+    def __init__(self, model: Any, stated: Question, allowed: frozenset[str]) -> None:
+        self.model, self.stated, self.allowed = model, stated, allowed
+        self.question = _beside_waiting(model, stated)
         self.plain: Prediction | None = None
         self.least: Prediction | None = None
         self.left_out: list[str] = []
@@ -197,7 +203,7 @@ class _Search:
         batch = self.question.batch_size or 1
         while batch > 1:
             batch //= 2
-            question = replace(self.question, batch_size=batch)
+            question = _beside_waiting(self.model, replace(self.stated, batch_size=batch))
             found = recompute(self.model, question)
             if not found.fits:
                 found = recompute(_leaner(self.model), question)
@@ -207,7 +213,7 @@ class _Search:
 
     def _smaller_inputs(self) -> Iterator[Shrunk]:
         """Smaller pictures, each with the whole batch first."""
-        question = self.question
+        question = self.stated
         try:
             for sides in smaller_sides(self.model):
                 made = with_smaller_input(self.model, sides)
@@ -216,7 +222,8 @@ class _Search:
                 example = smaller_example(self.model, question.example, sides)
                 batch = question.batch_size or 1
                 while batch:
-                    found = recompute(made, replace(question, example=example, batch_size=batch))
+                    smaller = replace(question, example=example, batch_size=batch)
+                    found = recompute(made, _beside_waiting(made, smaller))
                     saved = _saved(self.plain, found.plain)
                     change = Change(f"input of {size}", "changes-training", saved, note=note)
                     yield self._shrunk(found, (change, *self._fewer(batch)), batch)
@@ -247,14 +254,33 @@ class _Search:
     def _refusal(self) -> MemoryLimitExceeded:
         assert self.least is not None
         least = self.least
+        needed = least.high + _waiting(self.model, self.stated)
         weights = f"; its weights and optimizer alone are {least.resident}"
         allow = "" if "changes-training" in self.allowed else ' or allow="changes-training"'
         return MemoryLimitExceeded(
-            f"{self.model.name} does not fit {self.question.budget.bytes}: the least that was found"
-            f" needs {least.high} at most{weights}",
+            f"{self.model.name} does not fit {self.stated.budget.bytes}: the least"
+            f" that was found needs {needed} at most{weights}",
             code="SNG539",
-            hint=f"give memory={int(least.high)}{allow}; left out: {_some(self.left_out)}",
+            hint=f"give memory={int(needed)}{allow}; left out: {_some(self.left_out)}",
         )
+
+
+def _beside_waiting(model: Any, question: Question) -> Question:
+    """The question with what is left for a step once `fit` has fetched its next batches."""
+    waiting, budget = _waiting(model, question), question.budget
+    if not waiting:
+        return question
+    left = Size(max(1, int(budget.bytes) - int(waiting)))
+    told = f"{budget.description} without {waiting} for batches that wait (assumed)"
+    return replace(question, budget=replace(budget, bytes=left, description=told))
+
+
+def _waiting(model: Any, question: Question) -> Size:
+    """What waits in the memory that the step has as well; with a GPU it is the host's."""
+    if getattr(question.machine, "device", "cpu") == "gpu":
+        return Size(0)
+    dimensions = Dimensions(question.batch_size, question.dimensions or {})
+    return bytes_that_wait(model, question.example, dimensions)
 
 
 def _leaner(model: Any) -> Any:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from snugly.readers.start import load_tensorflow
 from snugly.training.detection.settings import scalar_at
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def find_backbone(extractor: str) -> Backbone | None:
 
 def build_backbone(backbone: Backbone, detection: Detection, height: int, width: int) -> Any:
     """The model that is predicted: backbone, a mean and one number, compiled as the file says."""
+    load_tensorflow()
     import keras
 
     make = getattr(keras.applications, backbone.name)

@@ -59,6 +59,8 @@ class ShrunkConfig:
     before: DetectionPrediction
     after: DetectionPrediction
     fits: bool
+    refused: Safety | None = None
+    """What would have had to be allowed for more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ def _shrink(
         value = _largest_that_fits(current, step, old, predict)
         changed = _write(current, step.path, value)
         after = predict(changed)
-        saved = _total(reached, step.where) - _total(after, step.where)
+        saved = _expected(reached, step.where) - _expected(after, step.where)
         if saved <= 0:
             continue
         name = ".".join(step.path)
@@ -182,7 +184,7 @@ def _shrink(
     if not fits and not best_effort:
         raise _cannot(reached, refused)
     diff = unified_diff(text, current, before.path)
-    return ShrunkConfig(current, diff, _merged(changes), before, reached, fits)
+    return ShrunkConfig(current, diff, _merged(changes), before, reached, fits, refused)
 
 
 def _steps(text: str) -> Iterator[_Step]:
@@ -292,15 +294,22 @@ def _largest_that_fits(
     return low
 
 
-def _total(prediction: DetectionPrediction, where: str) -> int:
+def _expected(prediction: DetectionPrediction, where: str) -> int:
     if where == "host":
         return int(prediction.host)
     return 0 if prediction.device is None else int(prediction.device.peak)
 
 
+def _at_most(prediction: DetectionPrediction, where: str) -> int:
+    """What a budget must hold: the end of the device's range; the host's number has no range."""
+    if where == "host" or prediction.device is None:
+        return _expected(prediction, where)
+    return int(prediction.device.high)
+
+
 def _over(prediction: DetectionPrediction, where: str) -> int:
     budget = prediction.host_memory if where == "host" else prediction.memory
-    return -1 if budget is None else _total(prediction, where) - int(budget)
+    return -1 if budget is None else _at_most(prediction, where) - int(budget)
 
 
 def _merged(changes: list[Change]) -> tuple[Change, ...]:
@@ -321,14 +330,15 @@ def _merged(changes: list[Change]) -> tuple[Change, ...]:
 def _cannot(reached: DetectionPrediction, refused: Safety | None) -> InputError:
     where = "device" if _over(reached, "device") > 0 else "host"
     budget = reached.memory if where == "device" else reached.host_memory
-    least = Size(_total(reached, where))
+    least = Size(_at_most(reached, where))
     hint = (
         f'allow="{refused}" permits more: batch size, image size, shuffle buffer'
         if refused
         else f"give at least {least}, or best_effort=True for the smallest that was found"
     )
     return InputError(
-        f"the least predicted for the {where} with what is allowed is {least}; {budget} is given",
+        f"the least found for the {where} with what is allowed needs {least} at most (predicted);"
+        f" {budget} is given",
         code="SNG551",
         hint=hint,
     )
