@@ -40,6 +40,7 @@ def test_public_names_are_pinned():
         "Size",
         "SnuglyError",
         "StopOnMemoryLimit",
+        "Sweep",
         "UnknownDeviceError",
         "UnknownDimensionError",
         "UnsafeProgramError",
@@ -62,6 +63,7 @@ def test_public_names_are_pinned():
         "record",
         "recording",
         "shrink",
+        "sweep",
         "training",
         "unload_ipython_extension",
     ]

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from snugly.recording.context import record
     from snugly.recording.measuring import measure
     from snugly.recording.record import Record
+    from snugly.sweeping import Sweep, sweep
     from snugly.training.batch_size import largest_batch_size
     from snugly.training.checkpoint import checkpoint
     from snugly.training.configure import configure
@@ -64,6 +65,7 @@ __all__ = [
     "Size",
     "SnuglyError",
     "StopOnMemoryLimit",
+    "Sweep",
     "UnknownDeviceError",
     "UnknownDimensionError",
     "UnsafeProgramError",
@@ -86,6 +88,7 @@ __all__ = [
     "record",
     "recording",
     "shrink",
+    "sweep",
     "training",
     "unload_ipython_extension",
 ]
@@ -103,6 +106,7 @@ _HOME = {
     "Size": "snugly.units",
     "SnuglyError": "snugly.errors",
     "StopOnMemoryLimit": "snugly.integrations.keras_callbacks",
+    "Sweep": "snugly.sweeping",
     "UnknownDeviceError": "snugly.errors",
     "UnknownDimensionError": "snugly.errors",
     "UnsafeProgramError": "snugly.errors",
@@ -117,6 +121,7 @@ _HOME = {
     "predict": "snugly.predicting",
     "record": "snugly.recording.context",
     "shrink": "snugly.training.shrinking",
+    "sweep": "snugly.sweeping",
 }
 """Where each public name lives; the rooms `devices`, … are modules and load themselves."""
 

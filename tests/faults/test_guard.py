@@ -304,3 +304,36 @@ time.sleep(1)
 assert OwnMemory().look().held - before < 100 << 20, OwnMemory().look()
 print("well")
 """)
+
+
+def test_batches_records_and_text_that_cannot_fit_are_refused_before_they_crash():
+    # GIVEN operations that write without looking whether they got memory (TensorFlow 2.21)
+    well("""\
+import tensorflow as tf
+from snugly.guarding.own_memory import OwnMemory
+rows = tf.random.normal((1000, 1000))
+records = tf.fill((300_000,), tf.train.Example().SerializeToString())
+features = {"a": tf.io.FixedLenFeature([640], tf.float32, [0.0] * 640)}
+words = tf.fill((500_000,), "some words of text")
+attempts = {
+    "batch": lambda: next(iter(tf.data.Dataset.from_tensors(rows).repeat().batch(200))),
+    "padded": lambda: next(
+        iter(tf.data.Dataset.from_tensor_slices(rows).padded_batch(1000, (200_000,)))
+    ),
+    "records": lambda: tf.io.parse_example(records, features),
+    "text": lambda: tf.constant("x" * 100_000) + words,
+}
+for name, attempt in attempts.items():
+    try:
+        with snugly.guard(OwnMemory().look().held + (300 << 20)):
+            attempt()
+    except snugly.MemoryLimitExceeded:
+        continue
+    raise SystemExit(f"{name} was not refused")
+# WHEN they fit THEN they run
+with snugly.guard("4GiB"):
+    assert next(iter(tf.data.Dataset.from_tensors(rows).repeat().batch(2))).shape[0] == 2
+    assert tf.io.parse_example(records[:10], features)["a"].shape == (10, 640)
+    assert (tf.constant("a") + words[:2]).shape == (2,)
+print("well")
+""")

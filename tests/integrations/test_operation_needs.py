@@ -1,5 +1,7 @@
 """What eager operations are predicted to take, held to what they would give."""
 
+from types import SimpleNamespace
+
 import numpy
 import pytest
 
@@ -8,6 +10,35 @@ from snugly.integrations.operation_needs import CRASHING, KNOWN, UNCHECKED
 
 TRANSPOSED = ("transpose_a", True, "transpose_b", True)
 image, kernel = numpy.zeros((2, 8, 6, 3), "f"), numpy.zeros((3, 3, 3, 5), "f")
+
+
+class Shape:
+    """As much of a TensorShape as is asked for."""
+
+    def __init__(self, sizes):
+        self.rank = None if sizes is None else len(sizes)
+        self.as_list = lambda: sizes
+
+
+class Proto:
+    """As much of a TensorShapeProto as is asked for."""
+
+    def __init__(self, *sizes):
+        self.dim = [SimpleNamespace(size=size) for size in sizes]
+
+
+class Text:
+    """As much of an eager tensor of text as is asked for."""
+
+    dtype = SimpleNamespace(name="string")
+
+    def __init__(self, value, shape):
+        self.shape, self.numpy = shape, lambda: value
+
+
+def batched(count, *shapes):
+    kinds = [SimpleNamespace(name="float32", size=4)] * len(shapes)
+    return [None, count, True, "output_types", kinds, "output_shapes", list(shapes)]
 
 
 @pytest.mark.parametrize(
@@ -41,6 +72,27 @@ image, kernel = numpy.zeros((2, 8, 6, 3), "f"), numpy.zeros((3, 3, 3, 5), "f")
         (UNCHECKED["Unique"]([numpy.zeros(100, "i4"), "out_idx", 3]), 6400),
         (UNCHECKED["LookupTableInsertV2"]([None, numpy.zeros(9, "i4"), numpy.zeros(9, "i8")]), 864),
         (UNCHECKED["ShuffleDatasetV3"]([None, -1]), None),
+        (UNCHECKED["BatchDatasetV2"](batched(6, Shape([None, 5, 4]))), 2 * 6 * 20 * 4),
+        (UNCHECKED["BatchDatasetV2"](batched(6, Shape([None, 5, None]))), None),
+        (UNCHECKED["BatchDatasetV2"](batched(6, Shape(None))), None),
+        (UNCHECKED["BatchDatasetV2"](batched(-1, Shape([None, 5]))), None),
+        (
+            UNCHECKED["PaddedBatchDatasetV2"](
+                [None, 3, [[7]], [numpy.float64(0)], True, "output_shapes", [Shape([None, 7])]]
+            ),
+            2 * 3 * 7 * 8,
+        ),
+        (
+            UNCHECKED["ParseExampleV2"](
+                [
+                    *(numpy.zeros(100), (), (), (), (), [numpy.zeros(0, "f")]),
+                    *("dense_shapes", [Proto(8, 2)]),
+                ]
+            ),
+            2 * 100 * 16 * 4,
+        ),
+        (UNCHECKED["Add"]([Text(b"x" * 90, ()), Text(b"", (1000,))]), 1000 * (90 + 48)),
+        (UNCHECKED["Add"]([numpy.zeros(9), numpy.zeros(9)]), None),
     ],
 )
 def test_needs(need, expected):

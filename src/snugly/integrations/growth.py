@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final
 
-from snugly.devices.process import give_back_unused, resident_bytes
+from snugly.devices.heap import give_back_unused
+from snugly.devices.process import resident_bytes
 from snugly.errors import InputError
 from snugly.recording.allocator import main_device, memory_info
 from snugly.units import Size

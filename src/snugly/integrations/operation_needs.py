@@ -26,6 +26,11 @@ _SAME: Final = 3
 _UNIQUE: Final = 16
 _TABLE: Final = 8
 _SERIALISED: Final = 3
+_BATCH: Final = 2
+"""The elements, and the batch that they are copied into."""
+_PARSED: Final = 2
+_DEFAULTS: Final = 5
+_FEW: Final = 16
 
 
 def bytes_of(tensor: Any) -> int:
@@ -134,9 +139,76 @@ def _inputs(times: int) -> Callable[[Sequence[Any]], int | None]:
 
 
 def _shuffle(words: Sequence[Any]) -> int | None:
-    size = words[1]
+    count = _count(words[1])
+    return None if count is None else count * _ELEMENT_OF_SHUFFLE
+
+
+def _batch(words: Sequence[Any]) -> int | None:
+    """Elements of known shape, and the batch that they are put together in: what it takes at least.
+
+    The shapes are those of a batch; its first dimension is the number of elements.
+    """
+    count = _count(words[1])
+    shapes = attribute(words, "output_shapes", ())
+    items = [_item_of_kind(kind) for kind in attribute(words, "output_types", ())]
+    items = items or [
+        _item(value) for value in _list(words[3])
+    ]  # what a padded batch is padded with
+    sizes = [_elements(shape) for shape in shapes]
+    if count is None or len(sizes) != len(items) or not any(sizes):
+        return None
+    return _BATCH * count * sum(size * item for size, item in zip(sizes, items, strict=True))
+
+
+def _elements(shape: Any) -> int:
+    """How many numbers one element of a batch has; 0 where that is not known."""
+    if getattr(shape, "rank", None) is None:
+        return 0
+    inner = shape.as_list()[1:]
+    return 0 if None in inner else math.prod(inner)
+
+
+def _examples(words: Sequence[Any]) -> int | None:
+    """Records that are parsed: their dense features, once in C++ and once as tensors."""
+    defaults = _list(words[5]) if len(words) > _DEFAULTS else []
+    shapes = attribute(words, "dense_shapes", ())
+    numbers = [math.prod(size.size for size in getattr(shape, "dim", ())) for shape in shapes]
+    each = sum(n * _item(value) for n, value in zip(numbers, defaults, strict=False))
+    return _PARSED * math.prod(shape_of(words[0])) * each or None
+
+
+def _text_sum(words: Sequence[Any]) -> int | None:
+    """`a + b` of text: as many results as the larger has, each with all of a short input's text."""
+    if getattr(getattr(words[0], "dtype", None), "name", "") != "string":
+        return None
+    count = max(math.prod(shape_of(word)) for word in words[:2])
+    long = sum(_longest(word) for word in words[:2])
+    return count * (long + 2 * _STRING)
+
+
+def _longest(tensor: Any) -> int:
+    """The longest text of a few; of many it is not asked, because that takes a copy of all."""
+    if math.prod(shape_of(tensor)) > _FEW or not hasattr(tensor, "numpy"):
+        return 0
+    values = tensor.numpy()
+    texts = [values] if isinstance(values, bytes) else values.reshape(-1).tolist()
+    return max((len(text) for text in texts), default=0)
+
+
+def _count(size: Any) -> int | None:
     count = int(size.numpy()) if hasattr(size, "numpy") else size
-    return count * _ELEMENT_OF_SHUFFLE if isinstance(count, int) and count > 0 else None
+    return count if isinstance(count, int) and count > 0 else None
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _item_of_kind(kind: Any) -> int:
+    if getattr(kind, "name", "") == "string":
+        return _STRING
+    size = getattr(kind, "size", None)
+    return size if isinstance(size, int) else _FLOAT
 
 
 KNOWN: Final[dict[str, Callable[[Sequence[Any]], int | None]]] = {
@@ -222,6 +294,11 @@ UNCHECKED: Final[dict[str, Callable[[Sequence[Any]], int | None]]] = {
         ("LookupTableInsertV2", "LookupTableImportV2", "InitializeTableV2"), _inputs(_TABLE)
     ),
     "SerializeTensor": _inputs(_SERIALISED),
+    **dict.fromkeys(
+        ("BatchDataset", "BatchDatasetV2", "ParallelBatchDataset", "PaddedBatchDatasetV2"), _batch
+    ),
+    "ParseExampleV2": _examples,
+    "Add": _text_sum,  # numbers are added by AddV2
     "ShuffleDataset": _shuffle,
     "ShuffleDatasetV2": _shuffle,
     "ShuffleDatasetV3": _shuffle,
