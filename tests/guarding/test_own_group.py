@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from snugly.guarding import policy
 from snugly.guarding.limits import prepare_child
 from snugly.guarding.own_group import make_group, own_folders
 from snugly.guarding.scope import may_limit, scoped
@@ -156,12 +155,6 @@ def test_whether_the_command_is_in_the_group_is_seen_in_its_own_files(tmp_path):
     told.write_text("1:cpu:/\n0::/job\n")
     assert not group.holds(7, tmp_path)
     assert not group.holds(8, tmp_path)
-
-
-@pytest.mark.parametrize("limit", [1, 512 << 20, 64 * GIB])
-def test_the_kernel_kills_only_above_all_that_the_guard_does_itself(limit):
-    assert policy.group_limit(limit) >= limit + policy.REFUSE_ABOVE
-    assert policy.group_limit(limit) > limit + policy.KILL_ABOVE
 
 
 def manager(root, controllers, group="user.slice/user-1000.slice/session-3.scope"):

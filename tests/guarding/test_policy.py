@@ -104,6 +104,12 @@ def test_tensorflow_gets_what_is_left_beside_itself_but_never_less_than_half():
     assert policy.tensorflow_cap(100 * MIB) == 50 * MIB
 
 
+@given(limit=st.integers(1, 64 * GIB))
+def test_the_kernel_kills_only_above_all_that_the_guard_does_itself(limit):
+    assert policy.group_limit(limit) >= limit + policy.REFUSE_ABOVE
+    assert policy.group_limit(limit) > limit + policy.KILL_ABOVE
+
+
 def test_inside_a_process_what_is_reserved_and_not_touched_is_forgiven():
     assert policy.inside_limit(500, 1000) == 1500 + policy.REFUSE_INSIDE
     assert policy.inside_limit(-7, 1000) == 1000 + policy.REFUSE_INSIDE
