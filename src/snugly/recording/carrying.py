@@ -10,6 +10,8 @@ import os
 import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -190,11 +192,28 @@ def _plain(argument: Any) -> Any:
 
 def _users_modules() -> Iterator[Any]:
     """Modules that the other process may not find: the user's own, of this folder or script."""
-    for module in tuple(sys.modules.values()):
+    for name, module in tuple(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        installed = file is None or "site-packages" in file or "dist-packages" in file
-        if not installed and is_users(file) and getattr(module, "__spec__", None) is not None:
+        # A module that goes by another name than its own cannot be asked for by that.
+        if file is None or getattr(module, "__name__", None) != name:
+            continue
+        if getattr(module, "__spec__", None) is not None and not _is_installed(name, file):
             yield module
+
+
+def _is_installed(name: str, file: str) -> bool:
+    """Whether a package manager put a module where it is, so that every process finds it."""
+    if "site-packages" in file or "dist-packages" in file or not is_users(file):
+        return True
+    above = Path(file).parents
+    depth = name.count(".") + (Path(file).stem == "__init__")
+    return depth < len(above) and _holds_packages(above[depth])
+
+
+@cache
+def _holds_packages(folder: Path) -> bool:
+    """Whether packages were installed into a folder, as `pip install --target` does."""
+    return any(folder.glob("*.dist-info"))
 
 
 @contextmanager
