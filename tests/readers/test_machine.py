@@ -1,6 +1,8 @@
 """Which machine a program is read for."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 import tensorflow as tf
@@ -9,6 +11,19 @@ from snugly.readers import machine
 from snugly.readers.optimise import CPU, GPU
 
 pytestmark = pytest.mark.tensorflow
+
+DECIDED = """
+from snugly.readers.machine import cpu_machine
+print(cpu_machine().onednn)
+import tensorflow as tf
+tf.zeros(1)
+try:
+    tf.config.experimental.get_memory_info("CPU:0")
+except ValueError:
+    print(False)
+else:
+    print(True)
+"""
 
 
 def test_without_a_gpu_this_machine_is_its_processor():
@@ -23,6 +38,16 @@ def test_onednn_is_used_unless_it_is_turned_off(monkeypatch, value, used):
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", value)
     assert machine.cpu_machine().onednn is used
     assert not machine.gpu_machine().onednn
+
+
+def test_onednn_is_what_tensorflow_decides_where_nobody_says():
+    """TensorFlow's CPU allocator has figures only where oneDNN is on: a second witness."""
+    settings = {key: value for key, value in os.environ.items() if not key.startswith("TF_")}
+    told = subprocess.run(
+        [sys.executable, "-c", DECIDED], env=settings, capture_output=True, check=True, timeout=600
+    )
+    decided, has_figures = told.stdout.split()
+    assert decided == has_figures
 
 
 def test_threads_are_the_cores_this_process_may_use(monkeypatch):

@@ -19,13 +19,28 @@ def this_machine() -> Machine:
 
 def cpu_machine() -> Machine:
     """The kernels TensorFlow would choose on this machine's processor."""
-    onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in {"0", "false"}
-    return Machine("cpu", onednn, _threads(), _tensorflow())
+    return Machine("cpu", _onednn(), _threads(), _tensorflow())
 
 
 def gpu_machine() -> Machine:
     """The kernels TensorFlow would choose on an NVIDIA GPU."""
     return Machine("gpu", onednn=False, threads=_threads(), tensorflow=_tensorflow())
+
+
+def _onednn() -> bool:
+    """Whether oneDNN's kernels run here: as the variable says, else what TensorFlow itself decides.
+
+    By default it uses them on processors with AVX512_VNNI, AVX512_BF16, AVX_VNNI or AMX alone
+    (IsMklEnabled, core/util/port.cc). On others its own convolutions unfold whole images going
+    backward, which may be most of a small step's memory.
+    """
+    stated = os.environ.get("TF_ENABLE_ONEDNN_OPTS")
+    if stated is not None:
+        return stated.lower() not in {"0", "false"}
+    load_tensorflow()
+    from tensorflow.python.util import _pywrap_util_port
+
+    return bool(_pywrap_util_port.IsMklEnabled())
 
 
 def _threads() -> int:
