@@ -5,7 +5,7 @@ import os
 import pytest
 
 # TensorFlow turns oneDNN on by itself on some processors only (AVX-512 VNNI and newer). With it,
-# steps need other memory and TensorFlow keeps figures of it, so that the tests would prove one thing
+# steps need other memory and TensorFlow keeps figures of it, so the tests would prove one thing
 # here and another there. Those that are about processors without it say so themselves.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 

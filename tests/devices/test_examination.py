@@ -9,7 +9,12 @@ from snugly.devices import Device, Host
 from snugly.devices.cgroup import CgroupLimit
 from snugly.devices.examination import examine, find_hazards
 from snugly.devices.limits import Limit, read_limits
-from snugly.devices.software import Software, detect_software, read_cuda_build
+from snugly.devices.software import (
+    Software,
+    detect_software,
+    read_cuda_build,
+    read_neural_instructions,
+)
 from snugly.units import Size
 
 GPU = Device(
@@ -99,6 +104,29 @@ def test_a_container_smaller_than_the_machine_is_a_hazard():
 
 def test_uncounted_allocations_are_noted():
     assert codes(make_software(variables=(ONEDNN_OFF,))) == {"SNG906"}
+
+
+def test_on_an_older_processor_onednn_is_off_by_itself():
+    older = make_software(neural_instructions=False)
+    assert codes(older) == {"SNG906"}
+    assert codes(make_software(neural_instructions=True)) == {"SNG901"}
+    told = make_software(neural_instructions=False, variables=(("TF_ENABLE_ONEDNN_OPTS", "1"),))
+    assert codes(told) == {"SNG901"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("processor\t: 0\nflags\t\t: fpu avx2 avx512f\n", False),
+        ("processor\t: 0\nflags\t\t: fpu avx512_vnni fma\n", True),
+        ("Processor\t: ARMv8\nFeatures\t: fp asimd\n", None),
+    ],
+)
+def test_a_processor_tells_its_instructions(tmp_path, text, expected):
+    path = tmp_path / "cpuinfo"
+    path.write_text(text, encoding="utf-8")
+    assert read_neural_instructions(path) is expected
+    assert read_neural_instructions(tmp_path / "missing") is None
 
 
 def test_the_asynchronous_gpu_allocator_is_noted():

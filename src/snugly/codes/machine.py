@@ -10,9 +10,10 @@ CODES: Final = (
     Code(
         "SNG901",
         "A oneDNN convolution segfaults when memory runs out",
-        "With oneDNN on (the default on x86), a convolution whose output cannot be allocated ends"
-        " the process with a segmentation fault (exit code 139) where TensorFlow should raise"
-        " ResourceExhaustedError. Seen with TensorFlow 2.21 on CPU.",
+        "With oneDNN on (the default on x86 processors with AVX-512 VNNI, AVX VNNI or AMX), a"
+        " convolution whose output cannot be allocated ends the process with a segmentation fault"
+        " (exit code 139) where TensorFlow should raise ResourceExhaustedError. Seen with"
+        " TensorFlow 2.21 on CPU.",
         "Where memory is short, set `TF_ENABLE_ONEDNN_OPTS=0` before importing TensorFlow:"
         " convolutions then raise an error that can be caught.",
     ),
@@ -45,8 +46,8 @@ CODES: Final = (
     Code(
         "SNG906",
         "TensorFlow's own memory figures are switched off",
-        'With `TF_ENABLE_ONEDNN_OPTS=0` and no BFC allocator, `get_memory_info("CPU:0")` raises'
-        " and the profiler records no allocations.",
+        "With oneDNN off (`TF_ENABLE_ONEDNN_OPTS=0`, or an older processor) and no BFC allocator,"
+        ' `get_memory_info("CPU:0")` raises and the profiler records no allocations.',
         "To measure on a CPU, set `TF_CPU_ALLOCATOR_USE_BFC=1` before importing TensorFlow.",
     ),
     Code(

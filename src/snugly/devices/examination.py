@@ -61,7 +61,9 @@ def find_hazards(software: Software, host: Host, limits: tuple[Limit, ...]) -> I
         seen = "{}.{} to {}.{}".format(*OLDEST_SEEN, *NEWEST_SEEN)
         yield _finding("SNG904", "warning", f"TensorFlow {software.tensorflow}; seen: {seen}")
     if software.cpu_allocator.startswith("malloc"):
-        yield _finding("SNG906", "note", "TF_ENABLE_ONEDNN_OPTS=0, TF_CPU_ALLOCATOR_USE_BFC unset")
+        setting = variables.get("TF_ENABLE_ONEDNN_OPTS", "unset, so off on this processor")
+        evidence = f"TF_ENABLE_ONEDNN_OPTS is {setting}, TF_CPU_ALLOCATOR_USE_BFC is not set"
+        yield _finding("SNG906", "note", evidence)
     if variables.get("TF_GPU_ALLOCATOR", "").strip() == "cuda_malloc_async":
         yield _finding("SNG907", "note", "TF_GPU_ALLOCATOR=cuda_malloc_async")
     if host.gpus and variables.get("TF_FORCE_GPU_ALLOW_GROWTH", "").lower() not in {"true", "1"}:

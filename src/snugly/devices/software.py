@@ -50,6 +50,12 @@ MEMORY_VARIABLES: Final = (
 )
 """Variables that change what TensorFlow allocates, or how it is counted."""
 
+NEURAL_INSTRUCTIONS: Final = frozenset(
+    ("avx512_vnni", "avx512_bf16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16")
+)
+"""On x86 processors with one of these TensorFlow uses oneDNN unless it is told not to
+(DefaultOneDnnPolicy, tensorflow/core/util/port.cc, 2.21); the names are those of Linux."""
+
 
 @dataclass(frozen=True, slots=True)
 class Software:
@@ -64,6 +70,8 @@ class Software:
     """Whether the installed build can use NVIDIA GPUs; None where it does not say."""
     variables: tuple[tuple[str, str], ...]
     """Memory variables that are set."""
+    neural_instructions: bool | None = None
+    """Whether the processor has any of `NEURAL_INSTRUCTIONS`; None where nobody says."""
 
     @property
     def tensorflow(self) -> str | None:
@@ -84,11 +92,14 @@ class Software:
 
     @property
     def onednn(self) -> bool:
-        """Whether oneDNN's kernels would be used: on by default, and only on x86 for sure."""
+        """Whether oneDNN's kernels would be used; on where it is not known, the hazard being there.
+
+        Without the variable, it depends on the processor.
+        """
         value = dict(self.variables).get("TF_ENABLE_ONEDNN_OPTS")
         if value is not None:
             return value.strip().lower() not in {"0", "false", "f"}
-        return self.machine in {"x86_64", "AMD64"}
+        return self.machine in {"x86_64", "AMD64"} and self.neural_instructions is not False
 
     @property
     def cpu_allocator(self) -> str:
@@ -113,7 +124,17 @@ def detect_software(environment: Mapping[str, str]) -> Software:
         variables=tuple(
             (name, environment[name]) for name in MEMORY_VARIABLES if name in environment
         ),
+        neural_instructions=read_neural_instructions(),
     )
+
+
+def read_neural_instructions(path: Path = Path("/proc/cpuinfo")) -> bool | None:
+    """Whether the processor has instructions for neural networks; None where it does not say."""
+    try:
+        found = re.search(r"^flags\s*:(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        return None
+    return None if found is None else not NEURAL_INSTRUCTIONS.isdisjoint(found[1].split())
 
 
 def _version(name: str) -> str | None:
