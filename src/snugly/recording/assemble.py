@@ -32,6 +32,11 @@ ROUNDING: Final = 256  # kMinAllocationSize, xla/tsl/framework/bfc_allocator.h, 
 UNNAMED: Final = "(before the recording)"
 # Below this the difference is what was freed between the last event and the question.
 _NOTEWORTHY: Final = 0.001
+_UNCOUNTED: Final = (
+    "without oneDNN, as on this processor or as TF_ENABLE_ONEDNN_OPTS says, TensorFlow's allocator"
+    " neither counts nor is traced: the peak is by how much the process grew. Set"
+    " TF_CPU_ALLOCATOR_USE_BFC=1 before importing TensorFlow, or use `snugly profile`"
+)
 
 
 @dataclass(slots=True)
@@ -76,14 +81,15 @@ def record_of_frames(frames: Iterable[Frame], notes: Sequence[str] = ()) -> Reco
     if "since" not in facts:  # else the allocator's count began anew, and what was before is gone
         seen = (int(raw.sampled("peak").max(initial=0)), *(window.peak for window in windows))
         peak = max(peak, *seen)
+    uncounted = _is_uncounted(facts, device, peak)
     return Record(
         program=str(facts.get("program", "")),
         device=device,
-        peak=Size(peak),
+        peak=Size(int(facts["grown"]) if uncounted else peak),
         timeline=timeline,
         samples=_samples(raw, start),
         windows=tuple(windows),
-        notes=(*notes, *_notes(facts, peak, traced)),
+        notes=(*notes, *([_UNCOUNTED] if uncounted else _notes(facts, peak, traced))),
         facts=_public(facts),
     )
 
@@ -276,6 +282,12 @@ def _public(facts: Mapping[str, Any]) -> dict[str, Any]:
     if "ended" in facts and "started" in facts:
         shown["seconds"] = round((int(facts["ended"]) - int(facts["started"])) / 1e9, 3)
     return shown
+
+
+def _is_uncounted(facts: Mapping[str, Any], device: str, peak: int) -> bool:
+    """Whether TensorFlow was at work with an allocator that neither counts nor is traced."""
+    is_known = device != "CPU:0" or device in facts.get("peaks", {}) or peak > 0
+    return not is_known and "grown" in facts
 
 
 def _notes(facts: Mapping[str, Any], peak: int, traced: int) -> list[str]:

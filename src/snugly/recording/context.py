@@ -102,7 +102,8 @@ def record(path: str | os.PathLike[str] | None = None, *, mode: Mode = "full") -
 
     What was allocated before the block is named where a variable or a tensor in Python holds it.
     TensorFlow's count of the peak begins anew with the block. If TensorFlow was at work before with
-    its default CPU allocator, tensors under 256 KiB cannot be seen; the record says so. Other
+    its default CPU allocator, tensors under 256 KiB cannot be seen, and without oneDNN none at all:
+    then the peak is by how much the process grew. The record says so. Other
     processes, and lines on which layers were made before the block, cannot be seen either.
 
     Args:

@@ -56,6 +56,8 @@ class Window:
 class Record:
     """One run, measured. `peak` is what the device's allocator says, to the byte.
 
+    Where a CPU's allocator keeps no figures, it is by how much the process grew; a note says so.
+
     `requested`, `parts`, `tensors` and `timeline` come from the window in which the traced bytes
     were highest, at the moment when most bytes were asked for; `parts` sums to `requested`.
     """

@@ -13,6 +13,7 @@ import time
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from snugly.devices.process import ResidentPeak, resident_bytes
 from snugly.readers.xplane import string_names
 from snugly.recording import allocator
 from snugly.recording.calls import CallLog
@@ -58,6 +59,7 @@ class Recorder:
         self._notes: set[str] = set()
         self._main_thread = threading.get_ident()
         self._process = os.getpid()
+        self._grown = _Grown()
 
     # ------------------------------------------------------------------------------- life
 
@@ -81,6 +83,7 @@ class Recorder:
         """From here on it counts: the peak is that of what follows."""
         for device in allocator.device_names():
             allocator.reset_peak(device)
+        self._grown = _Grown()
         self._write("FACT", {"since": time.time_ns()})
 
     def stop(self, **facts: Any) -> None:
@@ -98,6 +101,8 @@ class Recorder:
             {
                 **facts,
                 "peaks": peaks,
+                # Before it is started, TensorFlow has no figures because it holds nothing.
+                **({"grown": self._grown.read()} if allocator.is_started() else {}),
                 "main_device": allocator.main_device(),
                 "counts_everything": allocator.counts_everything(),
                 "gpu_allocator": os.environ.get("TF_GPU_ALLOCATOR", ""),
@@ -255,6 +260,17 @@ class Recorder:
         self._writer.abandon()
         self._due = NEVER
         sys.stderr.write(f"snugly: the recording ends here: {problem.strerror or problem}\n")
+
+
+class _Grown:
+    """By how much the process has grown at most, for allocators that keep no figures."""
+
+    def __init__(self) -> None:
+        self._before = resident_bytes()
+        self._peak = ResidentPeak()
+
+    def read(self) -> int:
+        return max(0, self._peak.read() - self._before)
 
 
 class _Quiet:
