@@ -277,3 +277,40 @@ def test_a_refusal_of_memory_is_read_in_any_programs_words(line):
 )
 def test_words_of_memory_that_are_no_refusal_are_not_taken_for_one(line):
     assert not any(finding.is_memory for finding in explain(line)[:1])
+
+
+NO_ALGORITHM = "NOT_FOUND: No algorithm worked!  Error messages:"
+
+
+@pytest.mark.parametrize(
+    ("end", "exit_code"), [("Aborted (core dumped)", 134), ("Killed", 137), ("", 139), ("", 143)]
+)
+def test_a_message_goes_before_the_signal_that_followed_it(end, exit_code):
+    first = explain(f"{NO_ALGORITHM}\n{end}\n", exit_code)[0]
+    assert (first.code, first.is_memory) == ("SNG761", False)
+
+
+def test_a_message_long_before_a_signal_was_survived():
+    log = f"{NO_ALGORITHM}\n" + "step\n" * 500
+    assert codes(log, 137)[0] == "SNG724"
+
+
+def test_the_exit_code_of_a_wrapper_does_not_hide_that_of_the_program_inside():
+    assert codes("Process 3 exit with status code 247", 1)[0] == "SNG724"
+    assert codes("process exited with exit code 139", 1)[0] == "SNG793"
+    assert "SNG793" not in codes("process exited with exit code 139", 0)
+
+
+def test_a_keyword_that_a_layer_does_not_take_is_about_the_file_only_where_one_is_loaded():
+    message = "TypeError: __init__() got an unexpected keyword argument 'ragged'"
+    loading = f"----> 1 model = load_model('m.h5')\n\n{message}"
+    assert codes(loading)[0] == "SNG787"
+    assert codes(message)[0] == "SNG799"
+
+
+def test_the_beginning_of_a_line_in_pytests_summary_says_no_more_than_the_line():
+    begins = "Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.76GiB"
+    benign = f"E   {begins}. The caller indicates that this is not a failure, but may mean"
+    summary = f"FAILED t.py::t - {begins}..."
+    assert not any(finding.is_memory for finding in explain(f"{benign}\n{summary}"))
+    assert explain(summary)[0].is_memory

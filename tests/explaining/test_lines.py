@@ -3,15 +3,17 @@
 import pytest
 
 from snugly.explaining.lines import (
+    Line,
     asks_for_nothing,
     beside_traceback,
-    core_of,
     exception_on,
     is_complaint,
     may_be_complaint,
     printable,
     without_colours,
 )
+from snugly.explaining.prefixes import core_of
+from snugly.explaining.wrapping import unwrapped
 
 
 @pytest.mark.parametrize(
@@ -38,10 +40,52 @@ from snugly.explaining.lines import (
         "05-01 12:00:00.123  1234  1240 E tflite  : MemoryError: x",
         "(train pid=311, ip=10.0.0.4) MemoryError: x",
         "[pod/train-0/main] MemoryError: x",
+        "2024-05-01 12:00:00,123 - train - ERROR - MemoryError: x",
+        "2024-05-01T12:00:00.123456789Z stderr F MemoryError: x",
+        "2024-05-01T12:00:00.123456+00:00 gpu07 train[4242]: MemoryError: x",
+        "[2024-05-01, 12:00:00 UTC] {subprocess.py:93} INFO - MemoryError: x",
+        "[2024-05-01 12:00:00,123: ERROR/ForkPoolWorker-1] MemoryError: x",
+        "2024-05-01 12:00:00.123 | ERROR    | __main__:<module>:12 - MemoryError: x",
+        "24/05/01 12:00:00 ERROR Executor: MemoryError: x",
+        "ERROR 2024-05-01T12:00:00.123456789Z MemoryError: x",
+        "2024-05-01T12:00:00.123456Z 01E MemoryError: x",
+        "> MemoryError: x",
     ],
 )
 def test_what_a_logger_put_before_a_line_is_taken_off(dressed):
     assert core_of(dressed) == "MemoryError: x"
+
+
+def test_what_looks_like_a_prefix_may_be_the_message():
+    # GIVEN zsh's word for a kill, which begins as a rank does THEN it is kept beside what is left
+    stages = Line(1, "2024-05-01 12:00:00 [1]    4242 killed     python train.py").stages
+    assert "[1]    4242 killed     python train.py" in stages
+    assert "Terminated: 15" in Line(1, "2024-05-01 12:00:00 ERROR Terminated: 15").stages
+    assert Line(1, "**Killed**").stages[-1] == "Killed"
+
+
+def test_who_wrote_a_line_is_no_part_of_what_it_says():
+    assert Line(1, "Mar 02 14:00:01 gpu07 python[4242]: ValueError: x").said == "ValueError: x"
+    assert Line(1, "WARNING:tensorflow:slow").said == "WARNING:tensorflow:slow"
+
+
+def test_a_json_record_is_opened_and_an_escaped_traceback_divided():
+    assert unwrapped('{"log":"MemoryError: x\\n","stream":"stderr"}') == ["MemoryError: x"]
+    assert unwrapped('{"jsonPayload": {"message": "a\\nb", "exc_info": "E: c"}}') == [
+        "a",
+        "b",
+        "E: c",
+    ]
+    escaped = "Traceback (most recent call last):\\n  File x\\nMemoryError: x"
+    assert unwrapped(escaped)[-1] == "MemoryError: x"
+    for whole in (
+        '{"Status": "exited", "OOMKilled": true}',
+        "{broken",
+        "{}",
+        r"C:\new\name",
+        "{[" * 9,
+    ):
+        assert unwrapped(whole) == [whole]
 
 
 def test_colours_are_taken_off_also_where_json_has_escaped_them():

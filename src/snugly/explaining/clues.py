@@ -29,9 +29,20 @@ GROWTH: Final = frozenset({"SNG713", "SNG714", "SNG715", "SNG716"})
 HOST_SHORTAGE: Final = frozenset({"SNG702", "SNG725", "SNG726", "SNG727", "SNG728"})
 """An allocation of the computer's memory was refused; a mere warning is not enough here."""
 
+ENDS: Final = frozenset({"SNG724", "SNG793", "SNG794", "SNG795", "SNG796", "SNG797"})
+"""Codes that say how a process ended, not why."""
+
+_NEAR: Final = 200
+"""Lines: what was said longer before the end may have been survived."""
+_TELLING: Final = 6
+"""The least weight of a message of the catalogue; an exception that nobody knows has less."""
+_STEPPED_BACK: Final = 4
+
 _KILL_WEIGHT: Final = 55
 _END_WEIGHT: Final = 44
 """An exit code against messages that are no causes either: a kill says more than an abort."""
+
+_NOT_TAKEN: Final = ("unexpected keyword argument", "nrecognized keyword argument")
 
 _ONEDNN: Final = "oneDNN custom operations are on"
 _ONEDNN_OP: Final = "_Mkl"
@@ -79,6 +90,26 @@ def exception_candidate(matches: Matches) -> Candidate | None:
     )
 
 
+def rebuilding_candidate(matches: Matches) -> Candidate | None:
+    """A layer that does not take what a file says of it, while a saved model is rebuilt."""
+    if matches.exception is None or not matches.is_rebuilding:
+        return None
+    name, message, line = matches.exception
+    if not any(words in message for words in _NOT_TAKEN):
+        return None
+    return Candidate(
+        code="SNG787",
+        role="cause",
+        weight=70,
+        confidence=0.8,
+        is_memory=False,
+        evidence=[f"line {line.number}: {printable(f'{name}: {message}')}"],
+        line=line.number,
+        is_terminal=True,
+        explains=frozenset({"SNG799"}),
+    )
+
+
 def complaint_candidate(matches: Matches, others: Sequence[Candidate]) -> Candidate | None:
     """What a program calls an error itself, where nothing better than a notice is known of it."""
     line = matches.complaint
@@ -102,7 +133,8 @@ def end_candidate(
     """What the exit code says, given or mentioned, in the light of everything else."""
     line = None
     code = exit_code
-    if code is None:
+    # A wrapper may end with 1 where the log says how the program inside it ended.
+    if code is None or (code != 0 and end_of(code) is None):
         found = mentioned(matches.tail)
         if found is None:
             return None
@@ -124,6 +156,23 @@ def end_candidate(
     )
     _weigh(candidate, end, others)
     return candidate
+
+
+def let_messages_go_first(candidates: Sequence[Candidate], matches: Matches) -> None:
+    """A signal says only how a program ended; a message shortly before says more."""
+    near = matches.length - _NEAR
+    telling = {match.entry.code for match in matches.found if match.last >= near} - ENDS
+    if not any(
+        one.code in telling and one.role == "consequence" and one.weight >= _TELLING
+        for one in candidates
+    ):
+        return
+    for one in candidates:
+        if one.code in ENDS and one.role == "consequence":
+            one.weight = min(one.weight, _STEPPED_BACK)
+            one.is_terminal = False
+        elif one.code == "SNG799":  # which an end explains, and would be lifted by
+            one.is_terminal = False
 
 
 def _weigh(candidate: Candidate, end: End, others: Sequence[Candidate]) -> None:

@@ -17,13 +17,14 @@ from snugly.explaining.lines import (
     OVERLAP,
     Line,
     begins_traceback,
-    core_of,
     indent_of,
     is_frame,
     is_ipython_frame,
     is_numbered_source,
     without_colours,
 )
+from snugly.explaining.prefixes import core_of
+from snugly.explaining.wrapping import unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -164,21 +165,36 @@ def _pieces(number: int, line: str) -> Iterator[tuple[int, str]]:
         yield number, part[start:]
 
 
+def _unwrapped(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """What was printed, one line at a time: JSON records opened, colours taken off."""
+    for number, raw in numbered:
+        if not (raw.startswith(("{", " ")) or "\\n" in raw):
+            yield number, without_colours(raw).rstrip()
+            continue
+        for line in unwrapped(raw):
+            yield number, without_colours(line).rstrip()
+
+
 def clean_lines(numbered: Iterable[tuple[int, str]]) -> Iterator[Line]:
     """Lines without colours and prefixes; source that a traceback quotes is marked."""
     frame_indent: int | None = None
     inside = False
-    for number, raw in numbered:
-        text = without_colours(raw).rstrip()
+    quoted = False
+    for number, text in _unwrapped(numbered):
         if not text:
             continue
-        is_source = text.startswith(">   ")
+        # pytest marks one line so; where the line before begins so too, somebody quotes a log.
+        is_source = text.startswith(">   ") and not quoted
+        quoted = text.startswith("> ") and not is_source
         if frame_indent is not None:
             # What a frame quotes stands further in; TensorFlow also prints frames without any.
             is_source = is_source or indent_of(core_of(text)) > frame_indent
             frame_indent = None
+        # A log may begin in the middle of a traceback; IPython's arrow shows that it does.
         if begins_traceback(text):
             inside = True
+        elif text.startswith("--") and is_numbered_source(text):
+            inside = is_source = True
         elif inside and (is_numbered_source(text) or is_ipython_frame(text)):
             is_source = True
         line = Line(number, text, is_source)

@@ -89,7 +89,7 @@ def end_of(exit_code: int) -> End | None:
 
 
 _MENTION: Final = re.compile(
-    r"(?:exit(?:ed|ing|s)?(?: with)?(?: exit)?(?: (?:status|code|value))?|exit_?(?:code|status)"
+    r"(?:exit(?:ed|ing|s)?(?: with)?(?: exit)?(?: (?:status|code|value)){0,2}|exit_?(?:code|status)"
     r"|ExitCode|return[ _]?code|non-zero (?:exit )?(?:status|code)|[Rr]eturn value)"
     r"[\"']?\s{0,12}[:=]?\s{0,12}[(\[\"']?(-?\d{1,10})\b(?![.:/-]\d)",
     re.IGNORECASE,

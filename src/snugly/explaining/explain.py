@@ -106,13 +106,15 @@ def explain_stream(
     candidates = clues.candidates_of(matches)
     end = clues.end_candidate(matches, exit_code, candidates)
     own = clues.exception_candidate(matches)
-    candidates += [one for one in (end, own) if one is not None]
+    rebuilding = clues.rebuilding_candidate(matches)
+    candidates += [one for one in (end, own, rebuilding) if one is not None]
     complaint = clues.complaint_candidate(matches, candidates)
     candidates += [] if complaint is None else [complaint]
     crash = clues.onednn_crash(matches, candidates)
     if crash is not None:
         candidates.append(crash)
     candidates += clues.by_numbers(candidates, numbers.numbers)
+    clues.let_messages_go_first(candidates, matches)
     clues.support(candidates, exit_code)
     ranked = rank(candidates)
     if any(one.is_memory and one.code != "SNG700" and one.role == "cause" for one in ranked):

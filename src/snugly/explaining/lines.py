@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
+
+from snugly.explaining.prefixes import core_of, origin_free, stages_of
 
 LONGEST_LINE: Final = 8192
 """A longer line is looked at in pieces of this size."""
@@ -20,35 +21,6 @@ OVERLAP: Final = 256
 
 _ESCAPE_SEQUENCES: Final = re.compile(
     r"(?:\x1b|\\u001b|\\x1b|\\033)(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|$))"
-)
-
-_PREFIXES: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?:? ",  # a time
-        r"\[\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\]]{0,30}\] ?",
-        r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,80} (?:\S{1,60}: )?",  # syslog, journald
-        r"\[ {0,8}\d{1,9}\.\d{3,6}\] ",  # dmesg
-        r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}\] ",  # dmesg -T
-        (
-            r"\"?[A-Z][a-z]{2} \d{1,2}, \d{4}, \d{1,2}:\d\d:\d\d ?[AP]M\"? ?[|,] ?"
-            r"[A-Z]{4,8} ?[|,] ?\"?"
-        ),  # Colab's table of runtime logs
-        r"\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} {1,8}\d{1,9} {1,8}\d{1,9} [VDIWEFA] [^:]{1,60}: ",  # adb
-        r"[VDIWEFA]/[\w.$-]{1,60} {0,20}\( {0,8}\d{1,9}\): ",  # logcat, brief
-        r"\[\d{1,6}(?:,\d{1,6})?\]<std(?:err|out)>:",  # mpirun and horovodrun
-        r"\[pod/[^\]]{1,200}\] ",  # kubectl logs --prefix
-        r"[\w./-]{1,60} {0,20}\| ",  # docker compose
-        r"\[(?:stdout|stderr|rank ?\d{1,4}|\d{1,4}|INFO|WARNING|ERROR|CRITICAL)\]:? ?",
-        (
-            r"(?:\d{1,4}: |\(\S{1,40} pid=\d{1,9}(?:, ip=[\d.]{1,20})?\)"
-            r"(?: \[[^\]]{1,80}\])? )"
-        ),  # srun -l, Ray
-        r"(?:E {3}|ERROR:(?:root|tensorflow|absl):|WARNING:tensorflow:|> {1,4}E {1,8})",
-        r"(?:CRITICAL|ERROR|WARNING|INFO):\S{0,40}: ?",
-        r"##\[error\]",
-        r"::error::",
-    )
 )
 
 _EXCEPTION: Final = re.compile(
@@ -165,13 +137,27 @@ class Line:
         return core_of(self.text)
 
     @property
+    def stages(self) -> tuple[str, ...]:
+        """The text, and what is left of it after each prefix."""
+        return stages_of(self.text)
+
+    @property
+    def said(self) -> str:
+        """The text without the names of machines and programs before it; its level is kept."""
+        return origin_free(self.text)[-1]
+
+    @property
     def exception(self) -> tuple[str, str] | None:
         """The name and message of an exception, where the line is one."""
         if f".{_PLAIN_NAME}" not in self.text and not any(
             ending in self.text for ending in _ALL_ENDINGS
         ):
             return None
-        return exception_on(self.core)
+        for stage in self.stages:
+            found = exception_on(stage)
+            if found is not None:
+                return found
+        return None
 
 
 def without_colours(text: str) -> str:
@@ -179,22 +165,6 @@ def without_colours(text: str) -> str:
     if "\x1b" not in text and "\\" not in text:
         return text
     return _ESCAPE_SEQUENCES.sub("", text)
-
-
-@lru_cache(maxsize=32)  # of one line it is asked many times over, of one before it never again
-def core_of(text: str) -> str:
-    """The text without times, hosts, containers and levels before it; several may be there."""
-    core = text
-    for _ in range(4):
-        stripped = core
-        for prefix in _PREFIXES:
-            found = prefix.match(stripped)
-            if found is not None:
-                stripped = stripped[found.end() :]
-        if stripped == core:
-            break
-        core = stripped
-    return core
 
 
 def exception_on(core: str) -> tuple[str, str] | None:

@@ -58,6 +58,8 @@ class Matches:
     """Name, message and line of the last exception."""
     complaint: Line | None = None
     """The last line that a program itself calls an error, where it is no exception."""
+    is_rebuilding: bool = False
+    """Whether the last traceback runs through what rebuilds a saved model."""
     last_traceback: int = -1
     """Where the last traceback began, chained ones included; -1 where there is none."""
     tail: list[Line] = field(default_factory=list)
@@ -73,6 +75,12 @@ class Matches:
 _COMPLAINING: Final = ("error", "fatal", "fail", "panic", ": w ", ": e ")
 """Of these a line must have one, or begin with a level, to be a program's own complaint."""
 _LEVELS: Final = ("e ", "w ", "e0", "e1", "w0", "w1")
+
+_REBUILDING: Final = ("load_model", "from_config", "model_from_json", "deserialize")
+"""Functions of Keras by which a saved model becomes a model again."""
+
+_CUT: Final = ("...", "…")
+_SHORTEST_BEGINNING: Final = 12
 
 _LAST_WORDS: Final = 4
 """So many lines at the end may be a complaint without calling themselves an error."""
@@ -113,9 +121,13 @@ class Matcher:
                 elif begins_traceback(line.text):
                     if position > chained_until:
                         matches.last_traceback = position
+                        matches.is_rebuilding = False
                     if beside := beside_traceback(line.text):
                         self._look_at(Line(line.number, beside), position, matches, possible)
-                elif not line.is_source:
+                elif line.is_source:
+                    if not matches.is_rebuilding and any(one in line.text for one in _REBUILDING):
+                        matches.is_rebuilding = True
+                else:
                     self._look_at(line, position, matches, possible)
             matches.tail = [*matches.tail, *block][-_TAIL:]
         matches.length = position + 1
@@ -133,21 +145,20 @@ class Matcher:
     def _look_at(
         self, line: Line, position: int, matches: Matches, possible: list[tuple[str, Pattern, int]]
     ) -> None:
+        if line.text.endswith(_CUT) and _is_repeated(line, matches):
+            return
         lowered = line.text.lower()
-        hit: set[int] = set()
-        for text, pattern, place in possible:
-            if text in lowered and place not in hit and self._counts(pattern, place, line, lowered):
-                hit.add(place)
+        hit = self._hit(line, lowered, possible)
         exception = line.exception
         if exception is not None:
             name, message = exception
             matches.exception = (name, message, line)
             for place in self._by_exception.get(name, ()):
-                if not any(text in lowered for text in self._entries[place].unless):
+                if self._stands(place, line):
                     hit.add(place)
         if hit and asks_for_nothing(line.text):
             hit = {place for place in hit if not self._entries[place].is_memory}
-        if exception is None and not hit and _may_complain(lowered) and is_complaint(line.core):
+        if exception is None and not hit and _complains(line, lowered):
             matches.complaint = line
         for place in hit:
             match = matches.by_entry.get(place)
@@ -155,13 +166,36 @@ class Matcher:
                 match = matches.by_entry[place] = Match(self._entries[place])
             match.add(line, position)
 
-    def _counts(self, pattern: Pattern, place: int, line: Line, lowered: str) -> bool:
-        if pattern.regex is not None:
-            found = pattern.regex.search(line.core) or pattern.regex.search(line.text)
-            if found is None:
-                return False
-        return not any(text in lowered for text in self._entries[place].unless)
+    def _hit(self, line: Line, lowered: str, possible: list[tuple[str, Pattern, int]]) -> set[int]:
+        hit: set[int] = set()
+        for text, pattern, place in possible:
+            if text in lowered and place not in hit and self._counts(pattern, place, line):
+                hit.add(place)
+        return hit
+
+    def _counts(self, pattern: Pattern, place: int, line: Line) -> bool:
+        regex = pattern.regex
+        if regex is not None and not any(regex.search(stage) for stage in line.stages):
+            return False
+        return self._stands(place, line)
+
+    def _stands(self, place: int, line: Line) -> bool:
+        """Whether nothing in the message speaks against an entry; who wrote it does not count."""
+        against = self._entries[place].unless
+        if not against:
+            return True
+        said = line.said.lower()
+        return not any(text in said for text in against)
 
 
-def _may_complain(lowered: str) -> bool:
-    return lowered.startswith(_LEVELS) or any(word in lowered for word in _COMPLAINING)
+def _is_repeated(line: Line, matches: Matches) -> bool:
+    """Whether a line is the beginning of one before: pytest's summary, where the end may matter."""
+    beginning = line.text.partition(" - ")[2].rstrip(".…").strip()
+    return len(beginning) >= _SHORTEST_BEGINNING and any(
+        beginning in known.text for match in matches.by_entry.values() for known in match.lines
+    )
+
+
+def _complains(line: Line, lowered: str) -> bool:
+    may = lowered.startswith(_LEVELS) or any(word in lowered for word in _COMPLAINING)
+    return may and any(is_complaint(stage) for stage in line.stages)
