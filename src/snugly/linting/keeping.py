@@ -72,12 +72,30 @@ def _in_loop(
     if target is not None and isinstance(target.slice, ast.Constant | ast.Slice):
         return  # the same place in every turn is overwritten
     name = _full_name(container)
-    for stored, _value, statement in assignments_in(loop.node):
+    for stored, given, statement in assignments_in(loop.node):
         if name in stored and not isinstance(statement, ast.AugAssign):
+            if given is not None and _is_itself(given, name):
+                continue
             return  # the container is new in every turn
     if _is_emptied(loop, container) or is_bounded(program, container):
         return
     yield Kept(node, value, container, loop)
+
+
+def _is_itself(value: ast.expr, name: str) -> bool:
+    """`self.kept = getattr(self, "kept", [])` and `kept = kept or []` are what was there before."""
+    owner, _, attribute = name.rpartition(".")
+    for node in ast.walk(value):
+        if isinstance(node, ast.Name | ast.Attribute) and _full_name(node) == name:
+            # `kept = shorter(kept)` is another one; only a choice between it and a new one is not.
+            return isinstance(value, ast.BoolOp | ast.IfExp)
+        if (
+            isinstance(node, ast.Call)
+            and last_name(node.func) in {"getattr", "setdefault"}
+            and any(isinstance(one, ast.Constant) and one.value == attribute for one in node.args)
+        ):
+            return node is value and bool(owner)
+    return False
 
 
 def is_bounded(program: Program, container: ast.expr) -> bool:

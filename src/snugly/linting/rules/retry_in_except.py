@@ -1,11 +1,11 @@
-"""SNG434: after any error at all, training is tried again inside of the handler."""
+"""SNG434: after an error, training is tried again inside of the handler."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING, Final
 
-from snugly.linting.kinds import is_model
+from snugly.linting.kinds import is_model, last_name
 from snugly.linting.loops import loops_around, own_nodes, runs_once
 from snugly.linting.rule import Alarm, Rule
 
@@ -21,20 +21,22 @@ _BROAD: Final = frozenset({"Exception", "BaseException"})
 
 
 def check(program: Program) -> Iterator[Alarm]:
-    """Broad handlers around `fit` or `predict` that run it again."""
+    """Handlers around `fit` or `predict` that run it again, of any error or of want of memory."""
     for statement in program.statements:
         if not isinstance(statement, ast.Try) or not _runs(program, statement.body):
             continue
         for handler in statement.handlers:
-            if not _is_broad(handler) or _raises(handler):
+            broad = _is_broad(handler)
+            if not (broad or _is_shortage(handler)) or _raises(handler):
                 continue
             if _runs(program, handler.body):
                 yield Alarm(
                     handler,
                     "the handler runs the model again while the error's traceback still holds the"
-                    " tensors of the first attempt, and it answers every error alike",
+                    " tensors of the first attempt"
+                    + (", and it answers every error alike" if broad else ""),
                 )
-            elif _goes_round(program, statement, handler):
+            elif broad and _goes_round(program, statement, handler):
                 yield Alarm(
                     handler,
                     "every error is answered by another attempt, running out of memory and a"
@@ -62,6 +64,16 @@ def _is_broad(handler: ast.ExceptHandler) -> bool:
         return True
     parts = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
     return any(isinstance(one, ast.Name) and one.id in _BROAD for one in parts)
+
+
+def _is_shortage(handler: ast.ExceptHandler) -> bool:
+    """Whether memory ran out: beside the tensors of the first attempt a second has no room."""
+    kinds = handler.type
+    parts = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
+    return any(
+        isinstance(one, ast.expr) and last_name(one) in {"ResourceExhaustedError", "MemoryError"}
+        for one in parts
+    )
 
 
 def _raises(handler: ast.ExceptHandler) -> bool:
@@ -112,6 +124,12 @@ def run():
         return small()
 """,
         """\
+try:
+    model.fit(x, y, batch_size=256)
+except (tf.errors.ResourceExhaustedError, MemoryError):
+    model.fit(x, y, batch_size=32)
+""",
+        """\
 size = 256
 while True:
     try:
@@ -122,6 +140,12 @@ while True:
 """,
     ),
     good=(
+        """\
+try:
+    model.fit(x, y)
+except ValueError:
+    model.fit(x, y.reshape(-1, 1))
+""",
         """\
 try:
     model.fit(x, y)
