@@ -8,7 +8,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import snugly
-from snugly.engines import Task, fitness, provided
+from snugly.engines import Task, fitness, provided, running
 from snugly.engines.engine import Worker, checked, limit_for, room_of
 from snugly.errors import InputError
 from snugly.units import Size
@@ -88,6 +88,52 @@ def test_workers_that_are_all_paused_are_waited_for_in_vain_only_so_long():
             list(engine.run([Task("sum", operator.add, (1, 2))]))
     assert caught.value.code == "SNG584"
     assert "client.restart()" in caught.value.hint
+
+
+def test_tasks_that_wait_at_a_paused_worker_are_done_by_another_one(monkeypatch):
+    monkeypatch.setattr(running, "_NAP", 0.5)
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit="400MiB",
+            dashboard_address=":0",
+            silence_logs=50,
+        ) as two,
+        Client(two, set_as_default=False) as client,
+    ):
+        engine = snugly.engines.dask(client)
+        name = min(engine.everywhere(os.getpid))
+
+        def fill():
+            provided.put("ballast", b"1" * (270 << 20))
+
+        # GIVEN a chain of tasks that prefer a worker, of which the second waits there for its turn
+        tasks = [
+            Task("first", time.sleep, (1.5,), place=0),
+            Task("second", operator.add, (1, 2), place=0),
+            Task("third", operator.add, (3, 4), after=("second",), place=0),
+        ]
+        under_way = running.Run(client, tasks, [name])
+        while len(client.processing()[name]) < 2:
+            time.sleep(0.02)
+        # WHEN that worker is filled above 0.8 of its limit, for good
+        client.run(fill, workers=[name])
+        found = {}
+        deadline = time.monotonic() + 20
+        while not under_way.is_over and time.monotonic() < deadline:
+            found.update(under_way.ended())
+            under_way.look_after(client.scheduler_info(n_workers=-1)["workers"])
+            time.sleep(0.1)
+        # THEN all of them end, the one that had begun where it was
+        assert {key: future.result() for key, future in found.items()} == {
+            "first": None,
+            "second": 3,
+            "third": 7,
+        }
+        assert client.who_has([found["first"]])[found["first"].key] == (name,)
+        assert client.who_has([found["second"]])[found["second"].key] != (name,)
 
 
 def test_a_worker_that_dies_while_it_is_asked_is_told_of(engine):

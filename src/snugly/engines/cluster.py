@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import distributed
@@ -12,6 +11,7 @@ from distributed.comm.core import CommClosedError
 from snugly.engines import provided
 from snugly.engines.engine import Task, Worker
 from snugly.engines.fitness import check_versions
+from snugly.engines.running import Run
 from snugly.errors import InputError, SnuglyError
 from snugly.units import Size
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _GLANCE: Final = 0.01
 """Seconds between two looks at what has ended."""
+_BETWEEN_LOOKS: Final = 1.0
+"""Seconds between two looks at the workers."""
 
 
 class DaskEngine:
@@ -87,30 +89,23 @@ class DaskEngine:
         Raises:
             InputError: Workers died of it, there are none any more, or none that is awake.
         """
-        names = sorted(self._information())
-        futures: dict[str, Any] = {}
-        run = uuid.uuid4().hex[:12]
-        for number, task in enumerate(tasks):
-            where: dict[str, Any] = {}
-            if task.place is not None and names:
-                place = names[task.place % len(names)]
-                where = {"workers": [place], "allow_other_workers": True}
-            futures[task.key] = self.client.submit(
-                _called,
-                task.function,
-                task.arguments,
-                [futures[key] for key in task.after],
-                key=f"snugly-{task.key}-{run}",
-                pure=False,
-                priority=-number,
-                **where,
-            )
+        run = Run(self.client, tasks, sorted(self._information()))
+        alone_since: float | None = None
+        looked = time.monotonic()
         try:
-            yield from self._ended({future: key for key, future in futures.items()})
+            while not run.is_over:
+                found = run.ended()
+                for key, future in found:
+                    yield key, self._result(future)
+                if time.monotonic() - looked >= _BETWEEN_LOOKS:
+                    workers = self._information()
+                    alone_since = self._patience_left(alone_since, workers)
+                    run.look_after(workers)
+                    looked = time.monotonic()
+                elif not found:
+                    time.sleep(_GLANCE)
         finally:
-            left = [future for future in futures.values() if not future.done()]
-            if left:
-                self.client.cancel(left, force=True)
+            run.cancel()
 
     def provide(self, name: str, content: Any) -> None:
         """Have something lie ready for tasks, in every worker that is or will be."""
@@ -120,21 +115,6 @@ class DaskEngine:
         """What was provided is not needed any more."""
         if self.client.status == "running":
             self.client.unregister_worker_plugin(name)
-
-    def _ended(self, keys: dict[Any, str]) -> Iterator[tuple[str, Any]]:
-        ended = distributed.as_completed(keys, loop=self.client.loop)
-        alone_since: float | None = None
-        looked = time.monotonic()
-        while not ended.is_empty():
-            if not ended.has_ready():
-                time.sleep(_GLANCE)
-                if time.monotonic() - looked < 1:
-                    continue
-                looked = time.monotonic()
-                alone_since = self._patience_left(alone_since)
-                continue
-            for future in ended.next_batch(block=False):
-                yield keys[future], self._result(future)
 
     def _result(self, future: Any) -> Any:
         try:
@@ -152,11 +132,10 @@ class DaskEngine:
                 "the work was cancelled, or the connection to the scheduler lost", code="SNG580"
             ) from error
 
-    def _patience_left(self, alone_since: float | None) -> float | None:
+    def _patience_left(self, alone_since: float | None, workers: dict[str, Any]) -> float | None:
         """Since when there is no worker that takes tasks; None where there is one."""
         if self.client.status != "running":
             raise InputError("the connection to the scheduler was lost", code="SNG580")
-        workers = self._information()
         if any(about.get("status") != "paused" for about in workers.values()):
             return None
         now = time.monotonic()
@@ -209,8 +188,3 @@ class _Provision(distributed.WorkerPlugin):
     def teardown(self, worker: Any) -> None:  # noqa: ARG002 - Dask's word for it
         """It is not needed any more."""
         provided.drop(self.name)
-
-
-def _called(function: Callable[..., Any], arguments: tuple[Any, ...], _: list[Any]) -> Any:
-    """Call a function; what it waited for only had to have ended."""
-    return function(*arguments)
