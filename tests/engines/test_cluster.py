@@ -9,7 +9,7 @@ from distributed import Client, LocalCluster
 
 import snugly
 from snugly.engines import Task, fitness, provided, running
-from snugly.engines.engine import Worker, checked, limit_for, room_of
+from snugly.engines.engine import Worker, checked, limit_for, room_of, smallest_room
 from snugly.errors import InputError
 from snugly.units import Size
 
@@ -22,6 +22,14 @@ def test_workers_have_the_limits_that_the_scheduler_knows(engine):
     workers = engine.workers()
     assert [worker.memory_limit for worker in workers] == [Size("1.5GiB")] * 2
     assert [worker.threads for worker in workers] == [1, 1]
+
+
+def test_workers_are_found_fit_once(engine, monkeypatch):
+    engine.workers()
+    monkeypatch.setattr(
+        "snugly.engines.cluster.check_versions", lambda *_, **__: pytest.fail("asked again")
+    )
+    assert len(engine.workers()) == 2
 
 
 def test_both_engines_run_a_task_after_those_it_waits_for(engine, tmp_path):
@@ -160,6 +168,17 @@ def test_the_limit_that_is_named_gives_the_room_that_is_needed():
     assert 100 << 20 <= room_of(worker, 200 << 20, 0, 1) < 103 << 20
 
 
+def test_a_worker_that_went_while_it_was_counted_is_left_out():
+    limits = {"a": Size("1GiB"), "b": Size("2GiB")}
+    workers = [Worker(name, "h", 1, limit) for name, limit in limits.items()]
+    room, resident, smallest = smallest_room(workers, {"b": (7 << 20, 0), "c": (0, 0)})
+    assert (smallest.name, resident) == ("b", 7 << 20)
+    assert room == room_of(workers[1], 7 << 20, 0, 2)
+    with pytest.raises(InputError) as caught:
+        smallest_room(workers, {})
+    assert caught.value.code == "SNG581"
+
+
 def test_a_worker_without_a_limit_has_its_share_of_the_machine():
     worker = Worker("w", "h", 1, None)
     assert room_of(worker, 0, 10 << 30, 2) < 5 << 30
@@ -169,3 +188,4 @@ def test_what_is_no_engine_is_refused():
     with pytest.raises(InputError) as caught:
         checked("tcp://127.0.0.1:8786")
     assert caught.value.code == "SNG587"
+    assert "snugly.engines.dask('tcp://127.0.0.1:8786')" in caught.value.hint

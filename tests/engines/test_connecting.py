@@ -44,6 +44,13 @@ def test_what_is_neither_client_nor_address_is_refused(what):
     assert refusal(what).code == "SNG587"
 
 
+@pytest.mark.parametrize("patience", [-1, None, "long", float("nan")])
+def test_patience_is_a_number_of_seconds(patience):
+    with pytest.raises(InputError, match="seconds") as caught:
+        snugly.engines.dask("tcp://127.0.0.1:9", patience=patience)
+    assert caught.value.code == "SNG587"
+
+
 def test_an_address_opens_a_client_that_closing_the_engine_closes(cluster):
     with snugly.engines.dask(cluster.scheduler_address) as engine:
         inner = engine.client

@@ -15,6 +15,7 @@ from distributed import Client, LocalCluster, get_task_stream
 
 import snugly
 from snugly.errors import InputError, MemoryLimitExceeded
+from snugly.jacobians import on_workers, shipping
 
 sys.path.insert(0, str(Path(__file__).parent))
 import programs
@@ -103,6 +104,37 @@ def test_the_chains_of_this_process_give_the_same(tmp_path):
 def test_a_second_call_makes_no_other_plan_although_workers_hold_more_by_then(engine):
     first, second = (snugly.jacobian(programs.mixing, BATCH, engine=engine) for _ in range(2))
     assert second.plan.portions is first.plan.portions
+
+
+def test_workers_open_a_program_once_and_use_it_with_the_weights_of_each_call(engine, tmp_path):
+    def opened():
+        return {digest: id(program) for digest, program in on_workers._programs.items()}
+
+    weights = tf.Variable(programs.numbers(programs.INPUTS, 7, seed=11))
+
+    def f(x):
+        return x[::-1] @ weights
+
+    snugly.jacobian(f, BATCH, out=tmp_path / "first.npy", engine=engine)
+    first = engine.everywhere(opened)
+    weights.assign(3 * weights)
+    found = snugly.jacobian(f, BATCH, out=tmp_path / "second.npy", engine=engine)
+    assert engine.everywhere(opened) == first
+    assert any(first.values())
+    assert_same(found, snugly.jacobian(f, BATCH))
+    # A worker without room for them keeps none.
+    engine.everywhere(on_workers.ready, 1, 0)
+    assert not any(engine.everywhere(opened).values())
+
+
+def test_a_program_hands_on_what_it_is_given():
+    program = tf.function(lambda x, y: (y, x + y, x)).get_concrete_function(
+        tf.TensorSpec((2,)), tf.TensorSpec((2,))
+    )
+    package = shipping.pack(program, "f")
+    run = shipping.bound(shipping.unpack(package), package, {})
+    found = [part.numpy().tolist() for part in run([tf.constant([1.0, 2.0]), tf.ones(2)])]
+    assert found == [[1.0, 1.0], [2.0, 3.0], [1.0, 2.0]]
 
 
 def test_tensorflow_has_its_share_of_threads_in_workers(engine):
@@ -242,4 +274,4 @@ def test_random_numbers_are_refused(engine):
 
 def test_engines_and_sparsity_do_not_go_together(engine):
     assert refusal(programs.dense, BATCH, engine=engine, sparsity="detect").code == "SNG587"
-    assert refusal(programs.dense, BATCH, engine="tcp://x").code == "SNG529"
+    assert refusal(programs.dense, BATCH, engine="tcp://x").code == "SNG587"

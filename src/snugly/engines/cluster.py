@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import distributed
-from distributed.comm.core import CommClosedError
 
 from snugly.engines import provided
 from snugly.engines.engine import Task, Worker
@@ -31,6 +30,8 @@ class DaskEngine:
         self.client = client
         self._own = own
         self._patience = patience
+        self._fit: dict[bool, set[str]] = {False: set(), True: set()}
+        """Workers that were found fit for work, without TensorFlow and with it."""
 
     @property
     def title(self) -> str:
@@ -58,7 +59,11 @@ class DaskEngine:
             InputError: There are none, or some lack a package or have another version of it.
         """
         self._wait_for_one()
-        check_versions(self.client, tensorflow=tensorflow)
+        found = self._information()
+        # Asked once of each: a worker keeps its packages, and another one has another address.
+        if not found.keys() <= self._fit[tensorflow]:
+            check_versions(self.client, tensorflow=tensorflow)
+            self._fit[tensorflow] |= found.keys()
         return [
             Worker(
                 name,
@@ -66,7 +71,7 @@ class DaskEngine:
                 int(about.get("nthreads", 1)),
                 Size(int(about["memory_limit"])) if about.get("memory_limit") else None,
             )
-            for name, about in sorted(self._information().items())
+            for name, about in sorted(found.items())
         ]
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
@@ -77,7 +82,7 @@ class DaskEngine:
         """
         try:
             return self.client.run(function, *arguments)
-        except CommClosedError as error:
+        except OSError as error:  # Dask's CommClosedError is one; a port that is closed another
             raise InputError(
                 f"a worker of {self.title} died while it was made ready for the work",
                 code="SNG585",

@@ -33,6 +33,12 @@ def dask(client_or_address: Any, *, patience: float = 30.0) -> DaskEngine:
         with snugly.engines.dask("tcp://scheduler:8786") as engine:
             sign, logabs = snugly.linalg.slogdet("large.npy", scratch="/shared", engine=engine)
     """
+    if not isinstance(patience, (int, float)) or not patience >= 0:
+        raise InputError(
+            f"patience is a number of seconds, not {patience!r:.80}",
+            code="SNG587",
+            hint="snugly.engines.dask(client, patience=30)",
+        )
     try:
         import distributed
     except ImportError:
@@ -67,9 +73,10 @@ def _connected(distributed: Any, address: str) -> Any:
         return distributed.Client(address, timeout=_PATIENCE)
     except Exception as error:  # an address can be wrong in as many ways as there are protocols
         raise InputError(
-            f"no Dask scheduler answers at {address!r:.200} within {_PATIENCE} seconds",
+            f"no Dask scheduler answers at {address!r:.200} (in at most {_PATIENCE} seconds)",
             code="SNG580",
-            hint=f"see that the scheduler runs and that the address is its own ({error!s:.200})",
+            hint="see that the scheduler runs and that the address is its own"
+            f" ({str(error) or type(error).__name__:.200})",
         ) from error
 
 

@@ -93,6 +93,31 @@ def room_of(worker: Worker, resident: int, offered: int, neighbours: int) -> int
     return int(limit * USABLE) - resident - _SLACK
 
 
+def smallest_room(
+    workers: Sequence[Worker], found: dict[str, tuple[int, int]]
+) -> tuple[int, int, Worker]:
+    """The least room of a worker, what that one holds, and which it is.
+
+    Args:
+        workers: As they were counted.
+        found: What each holds and what its machine has, by name. Who went meanwhile is not in it;
+            who came gets work, and is taken to be like the others.
+
+    Raises:
+        InputError: All of them went.
+    """
+    hosts = [worker.host for worker in workers]
+    rooms = [
+        (room_of(worker, *found[worker.name], hosts.count(worker.host)), worker)
+        for worker in workers
+        if worker.name in found
+    ]
+    if not rooms:
+        raise InputError("all workers went while they were counted", code="SNG581")
+    room, worker = min(rooms, key=lambda each: each[0])
+    return room, found[worker.name][0], worker
+
+
 def limit_for(needed: int, resident: int) -> Size:
     """The least limit of a worker that leaves so much room."""
     return Size(int((needed + resident + _SLACK) / USABLE) + 1).rounded_up_to(1 << 20)
@@ -101,9 +126,10 @@ def limit_for(needed: int, resident: int) -> Size:
 def checked(engine: Any) -> Engine:
     """The engine, if it is one."""
     if not all(hasattr(engine, name) for name in ("workers", "everywhere", "run", "provide")):
+        given = repr(engine) if isinstance(engine, str) else "client"
         raise InputError(
             f"a {type(engine).__name__} is no engine",
             code="SNG587",
-            hint="engine=snugly.engines.dask(client), with a distributed.Client or an address",
+            hint=f"engine=snugly.engines.dask({given}), with a distributed.Client or an address",
         )
     return engine

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from snugly.engines.engine import checked
 from snugly.errors import InputError
 from snugly.jacobians import examples
 from snugly.jacobians.computing import Filling
@@ -320,12 +321,7 @@ def _check(mode: str, sparsity: Any, per_example: bool, wrt: Any) -> None:
 
 
 def _check_engine(engine: Any, sparsity: Any) -> None:
-    if not hasattr(engine, "everywhere"):
-        raise InputError(
-            f"{engine!r:.80} is no engine; without one, Jacobians run in this process",
-            code="SNG529",
-            hint="engine=snugly.engines.dask(client), or leave it out",
-        )
+    checked(engine)
     if sparsity is not None:
         raise InputError(
             "a sparse Jacobian takes a few products, and is computed in this process",

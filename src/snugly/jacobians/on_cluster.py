@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from snugly.devices.process import resident_bytes
-from snugly.engines.engine import Engine, Task, Worker, limit_for, room_of
+from snugly.engines.engine import Engine, Task, Worker, limit_for, room_of, smallest_room
 from snugly.engines.folders import require_folder
 from snugly.errors import InputError, MemoryLimitExceeded
 from snugly.jacobians import on_workers
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from snugly.jacobians.stores import Store
 
 _BETWEEN_NOTES: Final = 1.0
+_ROOM_ENOUGH: Final = 256 << 20
+"""With less room than this in a worker, nothing is kept there from one Jacobian to the next."""
 _NEAR: Final = 1.3
 """A budget up to so much larger than the last one does not make another plan worth its time."""
 _settled: WeakKeyDictionary[Known, tuple[Size, Size]] = WeakKeyDictionary()
@@ -72,7 +74,7 @@ class Crew:
     def _smallest_room(self) -> tuple[int, int, Worker]:
         """The least room of a worker, what that one holds once it is ready, and which it is."""
         try:
-            found = self.engine.everywhere(on_workers.ready, self.threads)
+            found = self.engine.everywhere(on_workers.ready, self.threads, self._roomy())
         except InputError as error:
             limited = [worker for worker in self.workers if worker.memory_limit is not None]
             if error.code != "SNG585" or not limited:
@@ -80,13 +82,15 @@ class Crew:
             # Its limit is below what TensorFlow alone takes, which is taken to be as much as here.
             smallest = min(limited, key=lambda worker: int(worker.memory_limit or 0))
             return 0, resident_bytes(), smallest
-        hosts = [worker.host for worker in self.workers]
-        rooms: list[tuple[int, int, Worker]] = []
-        for worker in self.workers:
-            resident, offered = found[worker.name]
-            room = room_of(worker, resident, offered, hosts.count(worker.host))
-            rooms.append((room, resident, worker))
-        return min(rooms, key=lambda each: each[0])
+        return smallest_room(self.workers, found)
+
+    def _roomy(self) -> int:
+        """What a worker may hold and still have room enough, for the plan of the last call too."""
+        limits = [int(worker.memory_limit or 1 << 62) for worker in self.workers]
+        _, peak = _settled.get(self._about, (Size(0), Size(0)))
+        wanted = max(peak, _ROOM_ENOUGH if self._stated is None else int(self._stated))
+        least = replace(self.workers[0], memory_limit=Size(min(limits)))
+        return room_of(least, wanted + self.carried, 0, 1)
 
     @property
     def carried(self) -> int:

@@ -10,13 +10,13 @@ import gc
 import threading
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from snugly.devices import heap
 from snugly.engines import provided
-from snugly.jacobians.shipping import Package, unpack
+from snugly.jacobians.shipping import Package, bound, unpack
 from snugly.jacobians.streaming import Writer, summing
 from snugly.jacobians.subject import tensorflow
 from snugly.readers.host_memory import array_of
@@ -66,7 +66,7 @@ class Running:
         _limit(parcel.threads)  # a worker that came in place of another one was never made ready
         self.parcel = parcel
         variables: dict[int, Any] = {}
-        self._programs = [unpack(program, variables) for program in parcel.programs]
+        self._programs = [bound(_program(p), p, variables) for p in parcel.programs]
         self._leaves = [tf.constant(leaf) for leaf in parcel.leaves]
 
     def lines(self, piece: Piece) -> Iterator[tuple[int, list[np.ndarray]]]:
@@ -87,14 +87,25 @@ class Running:
             yield start, [array_of(part)[start - first : stop - first] for part in found]
 
 
+_KEPT: Final = 4
+_LARGEST_KEPT: Final = 8 << 20
+"""Programs up to so many bytes stay open for the next Jacobian of the same function."""
+
 _one_at_a_time = threading.Lock()
 _running: dict[str, Running] = {}
+_programs: dict[str, Any] = {}
+"""Programs without their values, by their digests; the one used last is the last. To open one and
+have TensorFlow prepare it takes longer than many a Jacobian (a second for eight convolutions)."""
 
 
-def ready(threads: int) -> tuple[int, int]:
+def ready(threads: int, roomy: int) -> tuple[int, int]:
     """Load TensorFlow with its share of threads; what the process then holds, and its machine has.
 
     A process that used TensorFlow before keeps the threads it has.
+
+    Args:
+        threads: TensorFlow's share.
+        roomy: What the process may hold and still keep programs of earlier Jacobians open.
     """
     from snugly.devices import host_memory
     from snugly.devices.process import resident_bytes
@@ -102,6 +113,10 @@ def ready(threads: int) -> tuple[int, int]:
     _limit(threads)
     _warm_up()
     heap.give_back_unused()  # what earlier work left in the C library's hands can be used again
+    if _programs and resident_bytes() > roomy:
+        _programs.clear()
+        gc.collect()
+        heap.give_back_unused()
     return resident_bytes(), int(host_memory().bytes)
 
 
@@ -137,10 +152,13 @@ def give_piece(parcel: Parcel, piece: Piece) -> list[np.ndarray]:
 
 
 def forget(name: str) -> None:
-    """Free what was opened for a Jacobian."""
+    """Free what was opened for a Jacobian, but for programs that the next one may use."""
     with _one_at_a_time:
-        _running.pop(name, None)
-        gc.collect()  # programs of TensorFlow refer to themselves
+        running = _running.pop(name, None)
+        packages = [] if running is None else running.parcel.programs
+        del running
+        if any(package.digest not in _programs for package in packages):
+            gc.collect()  # programs of TensorFlow refer to themselves
         heap.stop_reusing()
 
 
@@ -160,6 +178,17 @@ def _warm_up() -> None:
     """A first program: what TensorFlow takes once for all is part of what a process holds."""
     tf = tensorflow()
     tf.function(lambda x: x @ x)(tf.ones((8, 8)))
+
+
+def _program(package: Package) -> Any:
+    """A program, opened before or now."""
+    program = _programs.pop(package.digest, None) or unpack(package)
+    if len(package.graph) <= _LARGEST_KEPT:
+        _programs[package.digest] = program
+        if len(_programs) > _KEPT:
+            del _programs[next(iter(_programs))]
+            gc.collect()
+    return program
 
 
 def _opened(name: str, parcel: Parcel) -> Running:

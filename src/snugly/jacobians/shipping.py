@@ -6,6 +6,7 @@ the function nor the model has to be importable, or even possible to pickle, whe
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +34,8 @@ class Package:
     """Names of what is to be fed: the inputs, then what the program holds."""
     outputs: tuple[str, ...]
     held: tuple[Held, ...]
+    digest: str
+    """Of all but the values it holds: two packages that have the same one are the same program."""
 
     @property
     def bytes(self) -> int:
@@ -64,7 +67,7 @@ def pack(program: Any, title: str, values: dict[int, np.ndarray] | None = None) 
     graph = program.graph
     try:
         definition = graph.as_graph_def()
-        raw = definition.SerializeToString()
+        raw = definition.SerializeToString(deterministic=True)
     except ValueError as error:
         raise _refusal(title, "its constants take more than 2 GiB") from error
     inner = [node for function in definition.library.function for node in function.node_def]
@@ -77,30 +80,49 @@ def pack(program: Any, title: str, values: dict[int, np.ndarray] | None = None) 
         held.append(_held(graph, outer, title, values))
         places.append(place.name)
     explicit = [tensor.name for tensor in program.inputs if tensor.name not in set(places)]
-    outputs = tuple(tensor.name for tensor in program.outputs)
-    return Package(raw, (*explicit, *places), outputs, tuple(held))
+    inputs, outputs = (*explicit, *places), tuple(tensor.name for tensor in program.outputs)
+    digest = hashlib.sha256(raw)
+    digest.update(repr((inputs, outputs)).encode())
+    return Package(raw, inputs, outputs, tuple(held), digest.hexdigest())
 
 
-def unpack(
-    package: Package, variables: dict[int, Any] | None = None
+def unpack(package: Package) -> Any:
+    """The program alone, to be called with inputs and with what it holds; it keeps no values."""
+    tf = tensorflow()
+    definition = tf.compat.v1.GraphDef.FromString(package.graph)
+    operations = {node.name: node for node in definition.node}
+    names = [name.partition(":")[0] for name in package.inputs]
+    specs = [_spec(tf, operations[name]) for name in names]
+
+    def body(*fed: Any) -> list[Any]:
+        # Imported once, onto what is fed: pruning a graph afterwards copies it in Python.
+        given = dict(zip(package.inputs, fed, strict=True))
+        wanted = [name for name in package.outputs if name not in given]
+        found = iter(tf.graph_util.import_graph_def(definition, given, wanted, name=""))
+        # What the program hands on unchanged is no part of what was imported.
+        return [
+            tf.identity(given[name]) if name in given else next(found) for name in package.outputs
+        ]
+
+    return tf.compat.v1.wrap_function(body, specs)
+
+
+def _spec(tf: Any, placeholder: Any) -> Any:
+    shape = placeholder.attr["shape"].shape if "shape" in placeholder.attr else None
+    return tf.TensorSpec(shape, tf.dtypes.as_dtype(placeholder.attr["dtype"].type))
+
+
+def bound(
+    program: Any, package: Package, variables: dict[int, Any]
 ) -> Callable[[Sequence[Any]], list[Any]]:
-    """The program, from a flat list of inputs to a flat list of outputs.
+    """A program with its values, from a flat list of inputs to a flat list of outputs.
 
     Args:
-        package: What `pack` made.
+        program: What `unpack` made.
+        package: Whose values it is to use.
         variables: Variables that were made already for other programs, by the identity of values.
     """
     tf = tensorflow()
-    variables = {} if variables is None else variables
-    definition = tf.compat.v1.GraphDef.FromString(package.graph)
-    wrapped = tf.compat.v1.wrap_function(
-        lambda: tf.graph_util.import_graph_def(definition, name=""), []
-    )
-    graph = wrapped.graph
-    # As operations, not by feeding twice what the program hands on unchanged.
-    feeds = [graph.get_tensor_by_name(name) for name in package.inputs]
-    fetches = [graph.get_tensor_by_name(name) for name in package.outputs]
-    pruned = wrapped.prune(feeds, fetches)
     rest: list[Any] = []
     for held in package.held:
         if id(held.value) not in variables:
@@ -110,7 +132,7 @@ def unpack(
         rest.append(made.handle if held.is_variable else made)
 
     def run(leaves: Sequence[Any]) -> list[Any]:
-        found = pruned(*leaves, *rest)
+        found = program(*leaves, *rest)
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
     # The variables live as long as the program that reads their handles.

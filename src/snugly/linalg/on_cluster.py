@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from snugly.engines.engine import Engine, Task, Worker, limit_for, room_of
+from snugly.engines.engine import Engine, Task, Worker, limit_for, smallest_room
 from snugly.errors import InputError
 from snugly.linalg import chains
 from snugly.linalg.certainty import count_of_probes
@@ -76,13 +76,7 @@ def compute_on(engine: Engine, a: Any, settings: Settings) -> Outcome:
 def _crew(engine: Engine, settings: Settings) -> _Crew:
     workers = engine.workers()
     found = engine.everywhere(_ready)
-    hosts = [worker.host for worker in workers]
-    rooms: list[tuple[int, int, Worker]] = []
-    for worker in workers:
-        resident, offered = found[worker.name]
-        room = room_of(worker, resident, offered, hosts.count(worker.host))
-        rooms.append((room, resident, worker))
-    room, resident, smallest = min(rooms, key=lambda each: each[0])
+    room, resident, smallest = smallest_room(workers, found)
     if settings.budget is not None:
         room = min(room, int(settings.budget))
     threads = min(worker.threads for worker in workers)
