@@ -46,7 +46,8 @@ for index in range(inner.NumTensors(0) if sys.argv[2] == "litert" else 0):
         array = inner.tensor(interpreter, index, 0)  # be touched: it ends the process
     except ValueError:
         continue
-    rows.append((index, array.ctypes.data, array.nbytes))
+    if hasattr(array, "ctypes"):  # a scalar comes as a copy, whose place says nothing
+        rows.append((index, array.ctypes.data, array.nbytes))
 print(json.dumps({"heap": heap, "rows": rows}))
 """
 

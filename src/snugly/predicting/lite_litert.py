@@ -24,7 +24,7 @@ from snugly.readers.tflite.litert_kernels import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from snugly.readers.tflite import LiteModel, LiteSubgraph
 
@@ -55,6 +55,10 @@ class ArenaPlan:
     packed: int = 0  # copies of weights that a delegate keeps
     main: list[ArenaTensor] = field(default_factory=list[ArenaTensor])
     lasting: list[ArenaTensor] = field(default_factory=list[ArenaTensor])  # what persists in main
+    # The same two of each other subgraph.
+    called: list[tuple[list[ArenaTensor], list[ArenaTensor]]] = field(
+        default_factory=list[tuple[list[ArenaTensor], list[ArenaTensor]]]
+    )
     steps: int = 1
     unknown: list[str] = field(default_factory=list[str])
     dynamic: list[str] = field(default_factory=list[str])  # operators whose output's shape is data
@@ -65,26 +69,28 @@ class ArenaPlan:
         return self.arena + self.persistent + self.heap + self.packed
 
 
-def plan_litert(model: LiteModel, delegated: Collection[int] = ()) -> ArenaPlan:
+def plan_litert(model: LiteModel, delegated: Sequence[Collection[int]] = ()) -> ArenaPlan:
     """The arenas of all subgraphs; each has its own.
 
-    The outputs of operators of the first subgraph that are `delegated` lie over no input.
+    Of each subgraph, outputs of operators that are `delegated` lie over no input.
     """
     plan = ArenaPlan()
     unknown: dict[str, None] = {}
     for number, subgraph in enumerate(model.subgraphs):
-        tensors, lasting, heap = _requests(subgraph, unknown, () if number else delegated)
+        taken = delegated[number] if number < len(delegated) else ()
+        tensors, lasting, heap = _requests(subgraph, unknown, taken)
         offsets, size = plan_arena([tensor.request for tensor in tensors])
         plan.arena += size
         plan.persistent += arena_bytes(lasting)
         plan.heap += heap
+        placed = [
+            replace(tensor, offset=offset) for tensor, offset in zip(tensors, offsets, strict=True)
+        ]
         if number == 0:
-            plan.lasting = lasting
+            plan.lasting, plan.main = lasting, placed
             plan.steps = max(1, len(subgraph.operators))
-            plan.main = [
-                replace(tensor, offset=offset)
-                for tensor, offset in zip(tensors, offsets, strict=True)
-            ]
+        else:
+            plan.called.append((placed, lasting))
     plan.unknown = list(unknown)
     plan.dynamic = sorted(
         {

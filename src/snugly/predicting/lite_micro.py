@@ -21,6 +21,7 @@ from snugly.readers.tflite.micro_kernels import (
     is_known,
     prepare,
 )
+from snugly.readers.tflite.micro_types import refusal_of
 from snugly.readers.tflite.schema import CALLED_SUBGRAPHS
 from snugly.readers.tflite.structures import layout, size_of
 
@@ -200,6 +201,9 @@ class _Interpreter:
                 self._broken[f"the size of what {operator.name} makes is not known"] = None
         if not is_known(operator):
             return Prepared()
+        refusal = refusal_of(operator, self._model.subgraphs[number])
+        if refusal is not None:
+            self._broken[refusal] = None
         try:
             return prepare(Call(operator, self._model.subgraphs[number], self._target))
         except ShapeError as error:

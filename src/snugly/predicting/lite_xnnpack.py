@@ -18,72 +18,114 @@ from snugly.predicting.lite_litert import ArenaPlan, ArenaTensor, arena_bytes, p
 from snugly.predicting.lite_workspace import EXTRA, Workspace
 from snugly.readers.tflite.xnnpack_kernels import (
     FUSED_INTO,
+    PER_CONSTANT,
     PER_MODEL,
     PER_MODEL_WITH_WEIGHTS,
     PER_NODE,
-    PER_OPERATOR_LEFT,
     PER_UNPACKED,
+    constants_of,
     kept_for,
+    structures_left_of,
     structures_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from snugly.readers.tflite import LiteModel, LiteSubgraph
 
 
 def plan_xnnpack(model: LiteModel) -> ArenaPlan:
-    """LiteRT's plan, with everything that XNNPACK takes over in its place."""
-    subgraph = model.main
-    delegation = Delegation(subgraph)
-    taken = [step for part in delegation.parts for step in part]
-    plan = plan_litert(model, frozenset(taken))
-    if not taken:
+    """LiteRT's plan, with everything that XNNPACK takes over in its place.
+
+    The delegate looks at every subgraph, those inside of loops and branches too.
+    """
+    parts = [_Part(subgraph) for subgraph in model.subgraphs]
+    plan = plan_litert(model, [part.taken for part in parts])
+    plan.heap += sum(part.left for part in parts)
+    if not any(part.taken for part in parts):
         return plan
-    inside = delegation.inside()
-    never = _padded(subgraph, inside)
-    workspaces = [
-        Workspace(
-            subgraph, part, {index for index, mine in inside.items() if mine == number}, never
-        )
-        for number, part in enumerate(delegation.parts)
-    ]
-    arena = [
-        _while_node_runs(tensor, delegation)
-        for tensor in plan.main
-        if tensor.tensor not in inside
-        and (tensor.tensor is not None or not delegation.takes(tensor.step))
-    ]
     # All nodes of the delegate work in one and the same workspace.
-    plan.arena += max(one.bytes for one in workspaces) + arena_bytes(arena) - arena_bytes(plan.main)
-    plan.main = [*(tensor for one in workspaces for tensor in one.tensors), *arena]
-    _keep(plan, subgraph, delegation)
-    operators = [subgraph.operators[step] for step in taken]
-    kept = [kept_for(operator, subgraph) for operator in operators]
-    plan.packed = sum(part.packed for part in kept)
-    plan.heap = sum(part.indirection for part in kept)
-    plan.heap += PER_MODEL + PER_MODEL_WITH_WEIGHTS * any(part.packed for part in kept)
-    plan.heap += PER_NODE * (len(delegation.parts) - 1) + PER_UNPACKED * delegation.unpacking
-    plan.heap += PER_OPERATOR_LEFT * delegation.left
-    for operator in operators:
-        if operator.name != "PAD" or operator.outputs[0] not in never:
-            plan.heap += structures_of(operator, subgraph)
+    plan.arena += max(one.bytes for part in parts for one in part.workspaces)
+    arenas = [(plan.main, plan.lasting), *plan.called]
+    for number, (part, (main, lasting)) in enumerate(zip(parts, arenas, strict=True)):
+        beside = part.beside(main)
+        plan.arena += arena_bytes(beside) - arena_bytes(main)
+        kept = part.kept(lasting)
+        plan.persistent += arena_bytes(kept) - arena_bytes(lasting)
+        kept += part.unpacked()
+        plan.persistent += sum(one.request.bytes for one in part.unpacked())
+        plan.packed += part.packed
+        plan.heap += part.structures
+        if number == 0:
+            plan.main = [*(tensor for one in part.workspaces for tensor in one.tensors), *beside]
+            plan.lasting = kept
+    nodes = sum(len(part.delegation.parts) for part in parts)
+    plan.heap += PER_MODEL + PER_MODEL_WITH_WEIGHTS * bool(plan.packed) + PER_NODE * (nodes - 1)
     return plan
 
 
-def _keep(plan: ArenaPlan, subgraph: LiteSubgraph, delegation: Delegation) -> None:
-    """What persists: LiteRT's share of it, and the weights that the delegate has unpacked."""
-    lasting = [
-        tensor for tensor in plan.lasting if tensor.is_variable or not delegation.takes(tensor.step)
-    ]
-    plan.persistent += arena_bytes(lasting) - arena_bytes(plan.lasting)
-    for index in sorted(delegation.unpacked):
-        tensor = subgraph.tensors[index]
-        request = Request(tensor.bytes + EXTRA, 0)
-        lasting.append(ArenaTensor(request, Kind.WEIGHT, tensor.name, "DEQUANTIZE", index))
-        plan.persistent += request.bytes
-    plan.lasting = lasting
+class _Part:
+    """What the delegate makes of one subgraph."""
+
+    def __init__(self, subgraph: LiteSubgraph) -> None:
+        self._subgraph = subgraph
+        self.delegation = delegation = Delegation(subgraph)
+        self.taken = frozenset(step for part in delegation.parts for step in part)
+        self._inside = inside = delegation.inside()
+        never = _padded(subgraph, inside)
+        self.workspaces = [
+            Workspace(
+                subgraph, part, {index for index, mine in inside.items() if mine == number}, never
+            )
+            for number, part in enumerate(delegation.parts)
+        ]
+        operators = [subgraph.operators[step] for step in sorted(self.taken)]
+        kept = [kept_for(operator, subgraph) for operator in operators]
+        self.packed = sum(one.packed for one in kept)
+        self.structures = sum(one.indirection for one in kept)
+        self.structures += PER_UNPACKED * delegation.unpacking
+        for operator in operators:
+            if operator.name != "PAD" or operator.outputs[0] not in never:
+                self.structures += structures_of(operator, subgraph)
+        constants = {index for one in operators for index in constants_of(one, subgraph)}
+        self.structures += PER_CONSTANT * len(constants)
+        self.left = sum(
+            structures_left_of(operator, subgraph)
+            for step, operator in enumerate(subgraph.operators)
+            if not delegation.takes(step)
+        )
+
+    def beside(self, main: Sequence[ArenaTensor]) -> list[ArenaTensor]:
+        """What stays in LiteRT's arena: all that more than one node of the delegate touches."""
+        return [
+            _while_node_runs(tensor, self.delegation)
+            for tensor in main
+            if tensor.tensor not in self._inside
+            and (tensor.tensor is not None or not self.delegation.takes(tensor.step))
+        ]
+
+    def kept(self, lasting: Sequence[ArenaTensor]) -> list[ArenaTensor]:
+        """LiteRT's share of what persists."""
+        return [
+            tensor
+            for tensor in lasting
+            if tensor.is_variable or not self.delegation.takes(tensor.step)
+        ]
+
+    def unpacked(self) -> list[ArenaTensor]:
+        """The weights that the delegate has unpacked."""
+        tensors = self._subgraph.tensors
+        return [
+            ArenaTensor(
+                Request(tensors[index].bytes + EXTRA, 0),
+                Kind.WEIGHT,
+                tensors[index].name,
+                "DEQUANTIZE",
+                index,
+            )
+            for index in sorted(self.delegation.unpacked)
+        ]
 
 
 def _while_node_runs(tensor: ArenaTensor, delegation: Delegation) -> ArenaTensor:

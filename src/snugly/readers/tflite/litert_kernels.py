@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from snugly.readers.tflite.schema import TYPES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -195,12 +197,23 @@ def _transpose_convolution(node: Node, result: Temporaries) -> None:
         return
     if len(filters.shape) != 4 or len(values.shape) != 4:  # noqa: PLR2004 - images
         return
-    columns = values.shape[1] * values.shape[2] * filters.elements // max(1, filters.shape[3])
+    depth = max(1, filters.shape[3])
+    columns = values.shape[1] * values.shape[2] * filters.elements // depth
+    # All three are kTfLiteDynamic: each is a block of its own, held as long as the interpreter.
     result.heap += [4 * columns, filters.bytes]
-    if values.type.name in {"UINT8", "INT8"}:
-        result.scratch.append(4 * output.elements)
-    elif values.type.name == "INT16":
-        result.scratch.append(8 * output.elements)
+    if values.type.name in {"UINT8", "INT8", "INT16"}:
+        result.heap.append(_bytes_of_sum(node, values) * output.elements)
+    elif _is_hybrid(values, filters):
+        result.scratch += [values.elements, *[4 * (values.elements // depth)] * 2]
+
+
+def _bytes_of_sum(node: Node, values: LiteTensor) -> int:
+    """Of a transposed convolution of integers: those of the bias, where the options name them."""
+    number = node.operator.options["quantized_bias_type"]
+    named = TYPES[number] if 0 <= number < len(TYPES) else TYPES[0]
+    if named.name in {"INT32", "INT64"} and values.type.name == "INT16":
+        return named.bits // 8
+    return 8 if values.type.name == "INT16" else 4
 
 
 def _reduction(node: Node, result: Temporaries) -> None:

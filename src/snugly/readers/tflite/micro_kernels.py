@@ -304,6 +304,17 @@ def _extremum(call: Call, prepared: Prepared) -> None:
     prepared.scratch += [4 * len(call.needed(0).shape), 4 * call.needed(1).elements]
 
 
+def _reshape(call: Call, prepared: Prepared) -> None:
+    """reshape_common.cc: a shape that was left open in the file is not worked out, but refused."""
+    del prepared
+    values, output = call.needed(0), call.output
+    if 0 not in (*values.shape, *output.shape) and values.elements != output.elements:
+        raise ShapeError(
+            f"RESHAPE makes {output.elements} elements of {values.elements}: the file has a size"
+            " that was to be known at run time; convert it with fixed shapes"
+        )
+
+
 def _softmax(call: Call, prepared: Prepared) -> None:
     if call.needed(0).type.name == "INT16":
         prepared.persistent += [_LOOKUP_TABLE] * 2
@@ -344,6 +355,7 @@ _PREPARE: Final[dict[str, Callable[[Call, Prepared], None]]] = {
     "REDUCE_ALL": _extremum,
     "REDUCE_MAX": _extremum,
     "REDUCE_MIN": _extremum,
+    "RESHAPE": _reshape,
     "SOFTMAX": _softmax,
     "SPACE_TO_DEPTH": _moved_shape,
     "SUM": _mean,

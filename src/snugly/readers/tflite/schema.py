@@ -107,6 +107,7 @@ OPTIONS: Final[dict[str, tuple[tuple[str, int, str, int], ...]]] = {
         ("padding", 0, "b", 0),
         ("stride_width", 1, "i", 0),
         ("stride_height", 2, "i", 0),
+        ("quantized_bias_type", 4, "b", 0),  # a TensorType; FLOAT32 says nothing
     ),
     "FULLY_CONNECTED": (
         ("weights_format", 1, "b", 0),

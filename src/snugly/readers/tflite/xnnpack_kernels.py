@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from snugly.readers.tflite.model import LiteOperator, LiteSubgraph, LiteTensor
 
 OUTPUT_TILE: Final = 16  # nr of f32-gemm and qs8-qc8w-gemm
+OUTPUT_TILE_OF_GROUPS: Final = 8  # of convolutions of floats with so few outputs a group, measured
 OUTPUT_TILE_OF_DYNAMIC: Final = 64  # of matrices whose other factor is quantised while it runs
 DEPTH_TILE_OF_BYTES: Final = 8  # kr of qs8-qc8w-gemm (avx512vnni, c8)
 ROW_TILE: Final = 7  # mr of both
@@ -26,18 +27,32 @@ CHANNEL_TILE: Final = 16  # of f32-dwconv
 CHANNEL_TILE_OF_BYTES: Final = 32  # of qs8-qc8w-dwconv
 POINTER: Final = 8
 
-# Measured on models of one to eight operators of one kind (`python -m tests.accuracy.lite_heap`
-# makes models of several): structures of the runtime, in bytes.
+# Measured on chains of four to 24 operators of one kind, floats and int8 (`python -m
+# tests.accuracy.lite_heap` makes other models): structures of the runtime, in bytes.
 PER_MODEL: Final = 5_500
 PER_MODEL_WITH_WEIGHTS: Final = 1_350  # more
 PER_NODE: Final = 500  # of the delegate, where there are several
-PER_OPERATOR_LEFT: Final = 500  # to LiteRT
 PER_UNPACKED: Final = 300
-_PER_OPERATOR: Final = {"CONV_2D": 2_800, "DEPTHWISE_CONV_2D": 3_300, "FULLY_CONNECTED": 4_200}
-_PER_PIXELWISE: Final = 3_600  # a convolution of one pixel, which is a product of matrices
-_PER_PLAIN: Final = 1_300  # an operator without weights
+_PER_OPERATOR: Final = {
+    "BATCH_MATMUL": 2_450,
+    "CONCATENATION": 450,
+    "CONV_2D": 2_200,
+    "DEPTHWISE_CONV_2D": 2_400,
+    "FULLY_CONNECTED": 3_800,
+    "SPLIT": 450,
+    **dict.fromkeys(("MEAN", "SUM"), 1_700),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "SLICE", "STRIDED_SLICE"), 1_550),
+    **dict.fromkeys(("EXPAND_DIMS", "RESHAPE", "SQUEEZE"), 500),
+}
+_PER_PIXELWISE: Final = 2_700  # a convolution of one pixel, which is a product of matrices
+_PER_PLAIN: Final = 1_350  # an operator without weights
+PER_CONSTANT: Final = 450  # that operators compute with, however many read it
+_PER_COPY: Final = {"CONCATENATION": 830, "SPLIT": 1_070}  # of each input, of each output
 _PER_CONVERSION: Final = 1_200  # of an image that is quantised while it runs
 _PER_CONVERSION_OF_ROWS: Final = 300
+_PER_LEFT: Final = 500  # an operator that LiteRT keeps
+_PER_LEFT_WITH_WEIGHTS: Final = 1_000
+_ARITHMETIC: Final = {"ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SUB"}
 
 OPERATORS: Final = frozenset(
     """
@@ -75,6 +90,7 @@ _OTHER_WEIGHTS: Final[dict[str, set[str]]] = {
     "FULLY_CONNECTED": {"INT8", "INT4", "INT2"},
     "TRANSPOSE_CONV": {"INT8"},
 }
+_POOLING: Final = {"AVERAGE_POOL_2D", "MAX_POOL_2D"}
 _WITH_BIAS: Final = {"CONV_2D", "DEPTHWISE_CONV_2D"}  # not delegated without one
 _TAKE_HALVES: Final = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}
 FUSED_INTO: Final = {"CONV_2D", "DEPTHWISE_CONV_2D"}
@@ -94,10 +110,33 @@ def structures_of(operator: LiteOperator, subgraph: LiteSubgraph) -> int:
     pixelwise = is_pixelwise(operator, subgraph)
     name = "CONV_2D" if operator.name == "TRANSPOSE_CONV" else operator.name
     own = _PER_PIXELWISE if pixelwise else _PER_OPERATOR.get(name, _PER_PLAIN)
+    own += _PER_COPY.get(name, 0) * len(operator.outputs if name == "SPLIT" else operator.inputs)
     if not is_dynamic(operator, subgraph):
         return own
     rows = pixelwise or name == "FULLY_CONNECTED"
     return own + (_PER_CONVERSION_OF_ROWS if rows else _PER_CONVERSION)
+
+
+def constants_of(operator: LiteOperator, subgraph: LiteSubgraph) -> set[int]:
+    """The constants that an operator computes with; shapes and axes are no such ones."""
+    if operator.name not in _PLACES and operator.name not in _ARITHMETIC:
+        return set()
+    present = [index for index in operator.inputs if index >= 0]
+    if operator.name == "TRANSPOSE_CONV":
+        present = present[1:]
+    return {index for index in present if subgraph.tensors[index].is_constant}
+
+
+def structures_left_of(operator: LiteOperator, subgraph: LiteSubgraph) -> int:
+    """Bytes that LiteRT keeps for an operator that it runs itself, about: beside the arenas.
+
+    Its kernels keep a multiplier and a shift for each output channel of integers.
+    """
+    if operator.name not in _PLACES:
+        return _PER_LEFT
+    weights = subgraph.given(operator, 1)
+    scales = 0 if weights is None or weights.type.name == "FLOAT32" else weights.scales
+    return _PER_LEFT_WITH_WEIGHTS + 8 * scales
 
 
 def is_delegated(
@@ -106,8 +145,7 @@ def is_delegated(
     """Whether XNNPACK takes an operator over; `unpacked` are tensors that it unpacks itself."""
     if operator.is_custom or operator.name not in OPERATORS:
         return False
-    places = _PLACES.get(operator.name, (0,))
-    values = subgraph.given(operator, places[0])
+    values = input_of(operator, subgraph)
     made = [subgraph.tensors[index] for index in operator.outputs if index >= 0]
     if values is None or any(tensor.type.name not in _TYPES for tensor in (values, *made)):
         return False
@@ -116,7 +154,8 @@ def is_delegated(
     weights = subgraph.given(operator, 1)
     if weights is None or (operator.name in _WITH_BIAS and subgraph.given(operator, 2) is None):
         return False
-    constants = [operator.inputs[place] for place in places[1:] if place < len(operator.inputs)]
+    places = _PLACES[operator.name][1:]
+    constants = [operator.inputs[place] for place in places if place < len(operator.inputs)]
     if any(
         index >= 0 and index not in unpacked and not subgraph.tensors[index].is_constant
         for index in constants
@@ -170,21 +209,24 @@ def takes_halves(operator: LiteOperator, index: int) -> bool:
 
 def input_of(operator: LiteOperator, subgraph: LiteSubgraph) -> LiteTensor | None:
     """What an operator reads besides its weights."""
+    if operator.name == "SPLIT":  # the axis stands first
+        return subgraph.given(operator, 1)
     return subgraph.given(operator, _PLACES.get(operator.name, (0,))[0])
 
 
 def kept_for(operator: LiteOperator, subgraph: LiteSubgraph) -> Kept:
-    """The packed weights and the table of pointers of an operator that has weights."""
-    if operator.name not in _PLACES or not operator.outputs or operator.outputs[0] < 0:
-        return Kept()
+    """The packed weights of an operator, and its table of pointers."""
     values, weights = input_of(operator, subgraph), subgraph.given(operator, 1)
-    if values is None or weights is None:
+    if values is None or not operator.outputs or operator.outputs[0] < 0:
         return Kept()
     output = subgraph.tensors[operator.outputs[0]]
+    if operator.name not in _PLACES or weights is None:
+        return _without_weights(operator, values, output)
     is_matrix = operator.name == "FULLY_CONNECTED" and len(weights.shape) == 2  # noqa: PLR2004
     if is_matrix or is_pixelwise(operator, subgraph):
-        outputs = _tiled(operator, subgraph, weights.shape[0])
-        return Kept(_matrix(weights, values, (outputs, weights.shape[-1]), 1))
+        groups = 1 if is_matrix else _groups(values, weights)
+        outputs = _tiled(operator, subgraph, weights.shape[0] // groups)
+        return Kept(groups * _matrix(weights, values, (outputs, weights.shape[-1]), 1))
     match operator.name, len(weights.shape):
         case "CONV_2D" | "TRANSPOSE_CONV", 4:
             return _convolution(values, weights, output)
@@ -192,6 +234,14 @@ def kept_for(operator: LiteOperator, subgraph: LiteSubgraph) -> Kept:
             return _depthwise(operator, values, weights, output)
         case _:
             return Kept()
+
+
+def _groups(values: LiteTensor, weights: LiteTensor) -> int:
+    """Into how many parts a convolution's channels are parted; each is packed by itself."""
+    if len(values.shape) != 4 or not weights.shape[-1]:  # noqa: PLR2004 - images
+        return 1
+    groups, rest = divmod(values.shape[3], weights.shape[-1])
+    return groups if groups > 1 and not rest and not weights.shape[0] % groups else 1
 
 
 def _rounded(size: int, tile: int) -> int:
@@ -219,8 +269,12 @@ def _matrix(weights: LiteTensor, values: LiteTensor, shape: tuple[int, int], tap
 
 def _convolution(values: LiteTensor, weights: LiteTensor, output: LiteTensor) -> Kept:
     outputs, height, width, depth = weights.shape
-    taps = height * width
-    packed = _matrix(weights, values, (outputs, depth), taps)
+    taps, groups = height * width, _groups(values, weights)
+    outputs //= groups
+    if groups > 1 and outputs <= OUTPUT_TILE_OF_GROUPS and weights.type.name == "FLOAT32":
+        packed = groups * OUTPUT_TILE_OF_GROUPS * (4 + 4 * depth * taps)
+    else:
+        packed = groups * _matrix(weights, values, (outputs, depth), taps)
     if len(output.shape) != 4:  # noqa: PLR2004 - images
         return Kept(packed)
     return Kept(packed, _rounded(output.shape[1] * output.shape[2], ROW_TILE) * taps * POINTER)
@@ -244,3 +298,24 @@ def _depthwise(
     if operator.options["dilation_width"] != 1:
         step = width
     return Kept(packed, rows * (taps + (columns - 1) * step * height) * POINTER)
+
+
+def _without_weights(operator: LiteOperator, values: LiteTensor, output: LiteTensor) -> Kept:
+    """Tables of operators that only look at pixels.
+
+    Pooling has the pointers of a depthwise convolution (max-pooling-nhwc.c); resizing has four for
+    each pixel, and two weights that are floats or, beside integers, of 16 bits
+    (resize-bilinear-nhwc.c).
+    """
+    if len(output.shape) != 4:  # noqa: PLR2004 - images
+        return Kept()
+    _, rows, columns, _ = output.shape
+    options = operator.options
+    if operator.name in _POOLING:
+        height, width = options["filter_height"], options["filter_width"]
+        step = min(options["stride_width"], width)
+        return Kept(0, rows * (height * width + (columns - 1) * step * height) * POINTER)
+    if operator.name == "RESIZE_BILINEAR":
+        weights = 2 * (4 if values.type.name == "FLOAT32" else 2)
+        return Kept(0, rows * columns * (4 * POINTER + weights))
+    return Kept()
