@@ -104,6 +104,41 @@ def test_what_is_not_known_of_a_model_makes_it_at_least(tmp_path):
     assert any("MyOperator" in line for line in finding.evidence)
 
 
+GARBAGE = (
+    "tensorflow/lite/micro/kernels/kernel_util.cc:516 false was not true.\n"
+    "Node FULLY_CONNECTED (number 41) failed to prepare with status 1"
+)
+
+
+def test_a_kernel_that_reads_garbage_in_a_small_arena_is_memory(models):
+    # GIVEN the line of a kernel that found no type it knows, which alone says nothing of memory
+    assert snugly.explain(GARBAGE)[0].code == "SNG789"
+    # WHEN the model has nothing that kernels refuse THEN the arena is the cause
+    finding = snugly.explain(GARBAGE, 1, model=models[0])[0]
+    assert (finding.code, finding.is_memory) == ("SNG788", True)
+    assert f"an arena of {arenas(models[0])[0]:,} bytes" in finding.cause
+
+
+def test_a_kernel_that_the_model_explains_is_not_memory(tmp_path):
+    # GIVEN a model with an EXP of int8
+    from tests.lite.conftest import Lite
+
+    lite = Lite()
+    graph = lite.G(
+        [lite.T((1, 4), "INT8", scales=1) for _ in range(2)],
+        [lite.Op("EXP", (0,), (1,))],
+        (0,),
+        (1,),
+    )
+    path = tmp_path / "exp.tflite"
+    path.write_bytes(lite.build(graph))
+    log = "micro/kernels/exp.cc:41 input->type != kTfLiteFloat32 (INT8 != FLOAT32)\n"
+    log += "Node EXP (number 0) failed to prepare with status 1"
+    finding = snugly.explain(log, 1, model=path)[0]
+    assert not finding.is_memory
+    assert any("EXP of int8" in line for line in finding.evidence)
+
+
 def test_other_findings_are_left_alone(models):
     log = "Didn't find op for builtin opcode 'CONV_2D' version '1'"
     assert snugly.explain(log, model=models[0]) == snugly.explain(log)

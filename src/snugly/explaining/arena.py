@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from snugly.allocators.micro_arena import aligned
+from snugly.codes import REGISTRY
 from snugly.devices import find_device
 from snugly.predicting.lite_micro import plan_micro
 from snugly.readers.tflite import read_tflite
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from snugly.readers.tflite.structures import Target
 
 ARENA_TOO_SMALL: Final = "SNG788"
+NOT_PREPARED: Final = "SNG789"
+_OF_MICRO: Final = "failed to prepare with status"  # LiteRT's own line ends before "with"
+_LIKELY: Final = 0.7
 # What the interpreter resizes the head to while it only collects requests for scratch; a kilobyte
 # or two in all but the largest models, and never what a model's tensors take.
 _ONLY_REQUESTS: Final = 8192
@@ -46,6 +50,11 @@ def with_model(findings: list[Finding], said: ArenaReader, about: About) -> list
     model = read_tflite(source if isinstance(source, bytes) else Path(source))
     target = _target(model, said, about.device)
     answer = _Answer(model, plan_micro(model, target), target, said)
+    if not any(finding.code == ARENA_TOO_SMALL for finding in findings):
+        return [
+            answer.judged(finding) if finding.code == NOT_PREPARED else finding
+            for finding in findings
+        ]
     return [
         answer.told(finding) if finding.code == ARENA_TOO_SMALL else finding for finding in findings
     ]
@@ -112,6 +121,33 @@ class _Answer:
             *self._doubts(),
         ]
         return replace(finding, cause=cause, remedy=remedy, evidence=tuple(evidence))
+
+    def judged(self, finding: Finding) -> Finding:
+        """A kernel that was not prepared: because of the model, or of the arena after all.
+
+        In an arena that is too small, what a kernel looks at can lie under what is kept in the
+        tail; it then finds types that do not exist, and says nothing of memory.
+        """
+        plan = self.plan
+        if not any(_OF_MICRO in line for line in finding.evidence):
+            return finding
+        if plan.unknown or plan.broken:
+            return replace(finding, evidence=(*finding.evidence, *self._doubts()))
+        cause = (
+            "A kernel was not prepared, and there is nothing in the model that reference kernels"
+            " refuse: most likely the arena is too small, and the kernel read what lay over its"
+            " tensors."
+        )
+        return self.told(
+            replace(
+                finding,
+                code=ARENA_TOO_SMALL,
+                title=REGISTRY[ARENA_TOO_SMALL].title,
+                cause=cause,
+                is_memory=True,
+                confidence=_LIKELY,
+            )
+        )
 
     def _doubts(self) -> list[str]:
         said: list[str] = []

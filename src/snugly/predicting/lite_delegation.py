@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from snugly.readers.tflite.xnnpack_kernels import is_delegated, is_unpacked, takes_halves
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from snugly.readers.tflite import LiteSubgraph
 
 
@@ -50,6 +52,11 @@ class Delegation:
         self.unpacking = sum(self._taken[step] for step in unpacking)
         self.left = len(operators) - sum(self._taken)
         self._spans = {step: (part[0], part[-1]) for part in self.parts for step in part}
+
+    @property
+    def made_once(self) -> Collection[int]:
+        """Tensors that operators make of constants, whether the delegate unpacks them or not."""
+        return self._unpacking.keys()
 
     def takes(self, step: int) -> bool:
         """Whether the operator at this step is the delegate's."""

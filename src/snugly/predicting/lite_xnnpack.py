@@ -88,7 +88,11 @@ class _Part:
         for operator in operators:
             if operator.name != "PAD" or operator.outputs[0] not in never:
                 self.structures += structures_of(operator, subgraph)
-        constants = {index for one in operators for index in constants_of(one, subgraph)}
+        constants = {
+            index
+            for one in operators
+            for index in constants_of(one, subgraph, delegation.made_once)
+        }
         self.structures += PER_CONSTANT * len(constants)
         self.left = sum(
             structures_left_of(operator, subgraph)

@@ -117,14 +117,19 @@ def structures_of(operator: LiteOperator, subgraph: LiteSubgraph) -> int:
     return own + (_PER_CONVERSION_OF_ROWS if rows else _PER_CONVERSION)
 
 
-def constants_of(operator: LiteOperator, subgraph: LiteSubgraph) -> set[int]:
-    """The constants that an operator computes with; shapes and axes are no such ones."""
+def constants_of(
+    operator: LiteOperator, subgraph: LiteSubgraph, unpacked: Collection[int]
+) -> set[int]:
+    """The constants that an operator computes with; shapes and axes are no such ones.
+
+    `unpacked` are tensors that others make of constants once and for ever.
+    """
     if operator.name not in _PLACES and operator.name not in _ARITHMETIC:
         return set()
     present = [index for index in operator.inputs if index >= 0]
     if operator.name == "TRANSPOSE_CONV":
         present = present[1:]
-    return {index for index in present if subgraph.tensors[index].is_constant}
+    return {index for index in present if subgraph.tensors[index].is_constant or index in unpacked}
 
 
 def structures_left_of(operator: LiteOperator, subgraph: LiteSubgraph) -> int:
