@@ -15,9 +15,10 @@ from snugly.recording import allocator
 
 
 def run_fresh(code, **settings):
-    """What the code prints as JSON, in a process with only these settings of TensorFlow."""
+    """What the code prints as JSON, in a process with oneDNN and these settings of TensorFlow."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TF_")}
-    environment |= {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"} | settings
+    environment |= {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment |= {"TF_ENABLE_ONEDNN_OPTS": "1"} | settings
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=environment,

@@ -93,7 +93,7 @@ model = wide()
 budget = between(model, 0.7)
 small = snugly.shrink(model, memory=budget, batch_size=BATCH)
 losses(small.model, 3)
-print(budget, tf.config.experimental.get_memory_info("CPU:0")["peak"])
+print(int(budget), tf.config.experimental.get_memory_info("CPU:0")["peak"])
 """
 
 
