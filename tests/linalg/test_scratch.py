@@ -131,6 +131,7 @@ def test_a_file_that_may_not_grow_is_refused_with_the_systems_reason(tmp_path, w
 
 INTERRUPTED = """
 import os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
 sys.path.insert(0, {root!r})
 from snugly.linalg.files import open_source
 from tests.linalg.matrices import factored
