@@ -116,6 +116,52 @@ finally:
 f = tf.function(lambda x, number: x + number)
 kept = []
 while True: kept.append(f(tf.ones({n}0_000), len(kept)))""",
+    "batches kept": """\
+data = tf.data.Dataset.from_tensors(tf.ones(({n}0, 1000))).repeat().batch(5)
+kept = []
+for batch in data.prefetch(2): kept.append(batch)""",
+    "shuffle of batches": """\
+data = tf.data.Dataset.from_tensors(tf.ones(({n}0, 1000))).repeat().batch(5)
+next(iter(data.shuffle(10**5)))""",
+    "inverses in map": """\
+x = tf.random.normal((1500, 1500))
+kept = list(tf.data.Dataset.range(10**6).map(lambda i: tf.linalg.inv(x)))""",
+    "convolutions in map": """\
+x = tf.zeros(({n}, 128, 128, 3))
+data = tf.data.Dataset.range(10**6).map(
+    lambda i: tf.nn.conv2d(x, tf.zeros((3, 3, 3, 32)), 1, "SAME"))
+kept = list(data.prefetch(2))""",
+    "threads of a pipeline": """\
+def row(i): return tf.data.Dataset.from_tensors(tf.ones(({n}0, 1000)))
+kept = list(tf.data.Dataset.range(10**6).interleave(row, 16, num_parallel_calls=16))""",
+    "compiled by XLA": """\
+x = tf.random.normal(({n}00, 2000))
+f = tf.function(lambda: tf.sort(x) + tf.cumsum(x), jit_compile=True)
+kept = []
+while True: kept.append(f())""",
+    "growing tensor array": """\
+@tf.function(autograph=False)
+def f():
+    kept = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+    write = lambda i, kept: (i + 1, kept.write(i, tf.fill(({n}0, 1000), 1.0)))
+    return tf.while_loop(lambda i, _: i < 10**6, write, (0, kept))[1].stack()
+f()""",
+    "tape that lasts": """\
+x = tf.Variable(tf.ones(({n}0, 1000)))
+with tf.GradientTape(persistent=True) as tape:
+    grow = x * 1.0
+    while True: grow = tf.sin(grow) + x""",
+    "text that doubles": """\
+x = tf.constant("x" * {n})
+while True: x = tf.strings.join([x, x])""",
+    "predict of all": """\
+model = keras.Sequential([keras.layers.Input((64, 64, 3)), keras.layers.Conv2D(32, 3)])
+kept = model.predict(np.zeros(({n}00, 64, 64, 3), "f"), verbose=0)""",
+    "impossible layer": "keras.layers.Embedding({n}_000_000, 640)(tf.range(3))",
+    "ragged to dense": """\
+x = tf.RaggedTensor.from_row_lengths(tf.range(200_000), [100_000] + [1] * 100_000)
+x.to_tensor()""",
+    "objects": "kept = {{}}\nwhile True: kept[len(kept)] = [str(len(kept)) * {n}]",
     "loop in a graph": """\
 @tf.function
 def grow():

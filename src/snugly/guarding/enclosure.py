@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+    from snugly.guarding.native_rescue import NativeRescue
+
 _WAIT: Final = 0.1
 """Seconds for which memory must lie untouched before it is forgiven: 64 MiB take less to fill."""
 _NOTICED: Final = 1 << 20
@@ -41,6 +43,8 @@ class Block:
     on_pressure: Callable[[], None] | None = None
     offered: int = 0
     """What the machine could give when it began."""
+    held: int = 0
+    """What the process held then."""
     others: frozenset[int] = frozenset()
     """Threads that were there before it."""
     warned: bool = False
@@ -72,6 +76,8 @@ class Enclosure:
     """What is to be saved when a guard has stopped the work, by a number of their own."""
     followers: list[Callable[[OwnLook], None]] = field(default_factory=list)
     """Allocators with limits of their own: told of every look."""
+    rescue: NativeRescue | None = None
+    """What gives memory to native code that would crash without it."""
     _lifted: int = 0
     _untouched: list[tuple[float, int]] = field(default_factory=list)
     _last_held: int = 0
@@ -168,12 +174,21 @@ class Enclosure:
             # operator new may have raised it meanwhile, so a small change counts then.
             if self._lifted:
                 soft = max(soft, policy.lifted_limit(look.data, self.blocks[0].offered))
+            if self.rescue is not None:
+                lifted = max(soft, look.data + self.beyond(look))
+                self.rescue.allow(lifted, self._before.hard)
             if abs(soft - self._soft) < _NOTICED and not self._was_raised():
                 return
             self._soft = soft
             self._set(soft)
             if self._handler is not None:
                 self._handler.follow(soft, self._before.hard, soft + policy.RESCUE)
+
+    def beyond(self, look: OwnLook) -> int:
+        """What native code that would crash without it may have in all, above what is held."""
+        first = self.blocks[0]
+        offered = max(first.offered - max(look.held - first.held, 0), 0)
+        return policy.beyond(self.limit, look.held, offered)
 
     def lift(self) -> None:
         """Let native code have what is there: it crashes where scratch memory is refused it.
@@ -248,6 +263,8 @@ class Enclosure:
         if self._before is not None:
             import resource
 
+            if self.rescue is not None:  # one that is under way may still set it
+                self.rescue.allow(self._before.soft, self._before.hard)
             resource.setrlimit(resource.RLIMIT_DATA, (self._before.soft, self._before.hard))
         if self._memory is not None:
             self._memory.close()

@@ -154,6 +154,15 @@ def lifted_limit(data: int, offered: int) -> int:
     return data + offered - offered // 10
 
 
+def beyond(limit: int, held: int, offered: int) -> int:
+    """What native code that does not look whether it got memory may have, all in all.
+
+    Where it is refused it crashes. So it may take what is held to twice the limit, if the machine
+    has it; a tenth of what it has is left to others.
+    """
+    return max(min(2 * limit - held, offered - offered // 10), 0)
+
+
 def pressure_at(limit: int) -> int:
     """What may be held before memory is freed and somebody is asked to save."""
     return limit - min(max(limit // PRESSURE_PART, FREED_AT_LEAST), FREED_AT_MOST)

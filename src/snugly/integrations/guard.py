@@ -20,7 +20,8 @@ from snugly.guarding.shared_memory import listen
 from snugly.guarding.watcher import Watcher, give_back, stop_threads
 from snugly.integrations.idle_memory import release_idle_memory
 from snugly.integrations.tensor_allocator import find_tensor_allocator
-from snugly.integrations.tensorflow_guard import TensorFlowGuard, is_ready
+from snugly.integrations.tensorflow_guard import TensorFlowGuard
+from snugly.integrations.tensorflow_parts import is_ready
 from snugly.units import Size
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class guard(ContextDecorator):  # noqa: N801 - the public contract's name, used 
         return type(self)(self.limit, on_pressure=self._on_pressure)
 
     def __enter__(self) -> guard:  # noqa: PYI034 - the class is final in practice
-        self._refuse_if_full()
+        _TENSORFLOW.prepare()
+        held = self._refuse_if_full()
         offered = self._offered()
         block = Block(
             int(self.limit),
@@ -97,6 +99,7 @@ class guard(ContextDecorator):  # noqa: N801 - the public contract's name, used 
             sys._getframe(1),  # noqa: SLF001 - the block whose end is watched for
             self._call_on_pressure if self._on_pressure is not None else None,
             offered,
+            held,
             frozenset(thread.ident or 0 for thread in threading.enumerate()),
         )
         listen(ENCLOSURE)
@@ -155,7 +158,8 @@ class guard(ContextDecorator):  # noqa: N801 - the public contract's name, used 
             _TENSORFLOW.remove()
             _WATCHER.stop()
 
-    def _refuse_if_full(self) -> None:
+    def _refuse_if_full(self) -> int:
+        """What is held, if the limit is more."""
         held = ENCLOSURE.look().held
         if held > pressure_at(int(self.limit)):
             _free()
@@ -168,6 +172,7 @@ class guard(ContextDecorator):  # noqa: N801 - the public contract's name, used 
                 hint=f"the limit is for the whole process; state more than {Size(held)}, or free"
                 " what is not needed",
             )
+        return held
 
     def _offered(self) -> int:
         """What the machine can give; a limit beyond all it has would guard nothing."""

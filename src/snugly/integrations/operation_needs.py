@@ -26,7 +26,7 @@ _SAME: Final = 3
 _UNIQUE: Final = 16
 _TABLE: Final = 8
 _SERIALISED: Final = 3
-_BATCH: Final = 2
+BATCH_TIMES: Final = 2
 """The elements, and the batch that they are copied into."""
 _PARSED: Final = 2
 _DEFAULTS: Final = 5
@@ -150,14 +150,14 @@ def _batch(words: Sequence[Any]) -> int | None:
     """
     count = _count(words[1])
     shapes = attribute(words, "output_shapes", ())
-    items = [_item_of_kind(kind) for kind in attribute(words, "output_types", ())]
+    items = [kind_bytes(kind) for kind in attribute(words, "output_types", ())]
     items = items or [
         _item(value) for value in _list(words[3])
     ]  # what a padded batch is padded with
     sizes = [_elements(shape) for shape in shapes]
     if count is None or len(sizes) != len(items) or not any(sizes):
         return None
-    return _BATCH * count * sum(size * item for size, item in zip(sizes, items, strict=True))
+    return BATCH_TIMES * count * sum(size * item for size, item in zip(sizes, items, strict=True))
 
 
 def _elements(shape: Any) -> int:
@@ -204,7 +204,8 @@ def _list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def _item_of_kind(kind: Any) -> int:
+def kind_bytes(kind: Any) -> int:
+    """Bytes of one element of a kind; of text its pointer."""
     if getattr(kind, "name", "") == "string":
         return _STRING
     size = getattr(kind, "size", None)

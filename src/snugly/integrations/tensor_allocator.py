@@ -53,6 +53,11 @@ class TensorAllocator:
         self._before = int(self._limit[0])
 
     @property
+    def limit_address(self) -> int:
+        """Where its limit lies."""
+        return ctypes.addressof(self._limit)
+
+    @property
     def idle(self) -> int:
         """What it has taken from the system and not handed out."""
         return max(int(self._pool[0]) - int(self._in_use[0]), 0)
@@ -117,7 +122,7 @@ def _search() -> TensorAllocator | None:
     try:
         library = ctypes.CDLL(str(Path(tensorflow.__file__ or "").parent / _LIBRARY))
         table = ctypes.addressof(ctypes.c_char.in_dll(library, _TABLE)) + 2 * _WORD
-        with _Memory() as memory:
+        with ProcessMemory() as memory:
             for address in _candidates(library, memory, table):
                 found = _check(memory.words(address, _WORDS), memory, address)
                 if found is not None:
@@ -127,7 +132,7 @@ def _search() -> TensorAllocator | None:
     return None
 
 
-class _Memory:
+class ProcessMemory:
     """Reads this process's memory without ever crashing: a bad address is an error."""
 
     def __enter__(self) -> Self:
@@ -138,17 +143,19 @@ class _Memory:
         os.close(self._file)
 
     def read(self, address: int, size: int) -> bytes:
+        """What lies there; nothing where nothing does."""
         try:
             return os.pread(self._file, size, address)
         except (OSError, OverflowError):
             return b""
 
     def words(self, address: int, count: int) -> tuple[int, ...]:
+        """The same as numbers of eight bytes."""
         read = self.read(address, count * _WORD)
         return struct.unpack(f"{len(read) // _WORD}Q", read[: len(read) // _WORD * _WORD])
 
 
-def _candidates(library: Any, memory: _Memory, table: int) -> Iterator[int]:
+def _candidates(library: Any, memory: ProcessMemory, table: int) -> Iterator[int]:
     """Where an allocator of this kind may be: in the default one, or in the list of all."""
     for name, arguments in ((_STATE, ()), (_DEFAULT, (-1,))):
         ask = getattr(library, name, None)
@@ -162,7 +169,7 @@ def _candidates(library: Any, memory: _Memory, table: int) -> Iterator[int]:
                     yield address
 
 
-def _check(words: tuple[int, ...], memory: _Memory, address: int) -> TensorAllocator | None:
+def _check(words: tuple[int, ...], memory: ProcessMemory, address: int) -> TensorAllocator | None:
     if len(words) < _WORDS:
         return None
     limit = _find_limit(words)

@@ -84,6 +84,9 @@ class TensorLimit:
         freed = max(self._beside - (look.data - allocator.pool), 0)
         left = max(ENCLOSURE.limit - look.held - ENCLOSURE.beside_tensors(), 0)
         allocator.allow(min(self._top + freed, allocator.pool + left))
+        if ENCLOSURE.rescue is not None:
+            most = allocator.pool + ENCLOSURE.beyond(look)
+            ENCLOSURE.rescue.allow_tensors(allocator.limit_address, most)
 
     def needed(self, before: int) -> int:
         """What was handed out at most beyond `before`; ours that only fill idle memory left out."""

@@ -65,14 +65,20 @@ def refuse(name: str, need: int | None, *, recyclable: bool = True) -> None:
 
 
 def refuse_text(name: str, words: tuple[Any, ...]) -> None:
-    """What text needs is not known before; room for eight times its pointers is asked for."""
+    """What text needs is not known before: eight times its pointers are assumed, or 64 MiB."""
     need = TEXT_TIMES * sum(bytes_of(word) for word in words if hasattr(word, "shape"))
-    if max(need, ALWAYS_LEFT) > ENCLOSURE.room():
+    need = max(need, ALWAYS_LEFT)
+    if need > ENCLOSURE.room():
         refuse_now(f"{name} works on text and may take {_size(need)} (assumed)")
 
 
 def refuse_threads(name: str) -> None:
-    """An input pipeline starts threads, and TensorFlow aborts where their stacks are refused."""
+    """An input pipeline starts threads, and TensorFlow aborts where their stacks are refused.
+
+    Where they are given nevertheless (`UncheckedMemory`), nothing needs to be refused.
+    """
+    if ENCLOSURE.rescue is not None:
+        return
     if ENCLOSURE.last_room() > ALWAYS_LEFT or ENCLOSURE.refused_beyond() > THREAD_ROOM:
         return
     refuse_now(f"{name} starts threads of an input pipeline")

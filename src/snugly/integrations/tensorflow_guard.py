@@ -7,7 +7,6 @@ untouched. TensorFlow is found in `sys.modules`, never imported here.
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -24,6 +23,7 @@ from snugly.integrations.operation_needs import (
     TEXT,
     UNCHECKED,
 )
+from snugly.integrations.pipeline_needs import pipeline_needs
 from snugly.integrations.tensor_limit import TensorLimit
 from snugly.integrations.tensor_refusals import (
     bytes_in_use,
@@ -34,6 +34,8 @@ from snugly.integrations.tensor_refusals import (
     refuse_threads,
     with_scratch,
 )
+from snugly.integrations.tensorflow_parts import Parts, find_parts, is_ready
+from snugly.integrations.unchecked_memory import UncheckedMemory
 from snugly.recording.allocator import device_names
 
 if TYPE_CHECKING:
@@ -51,30 +53,6 @@ _PLAIN: Final = "fiubc"  # kinds of numbers, in NumPy's letters
 _ALIGNED: Final = 64  # EIGEN_MAX_ALIGN_BYTES with AVX-512, the largest
 
 
-def is_ready() -> bool:
-    """Whether the program has imported all of TensorFlow that is needed."""
-    module = sys.modules.get("tensorflow")
-    spec = getattr(module, "__spec__", None)
-    return module is not None and not getattr(spec, "_initializing", False)
-
-
-@dataclass(slots=True)
-class _Parts:
-    """What is replaced, and what it is called with."""
-
-    runtime: Any
-    context: Any
-    constants: Any
-    execute: Any
-    cancellation: Any
-    status: type[Exception]
-    tensors: Any
-    scripts: Any
-    casts: Any
-    numpy: Any
-    array: type
-
-
 @dataclass
 class TensorFlowGuard:
     """The replacements, while they are in place."""
@@ -82,20 +60,26 @@ class TensorFlowGuard:
     uses: FunctionUses = field(default_factory=FunctionUses)
     careful: bool = False
     """oneDNN is off until the guard ends."""
-    _parts: _Parts | None = None
+    _parts: Parts | None = None
     _originals: dict[str, Any] = field(default_factory=dict)
     _switch: Switch | None = None
     _tensors: TensorLimit = field(default_factory=TensorLimit)
+    _unchecked: UncheckedMemory = field(default_factory=UncheckedMemory)
     _fed_by_python: bool = False
     """Python code has given elements to an input pipeline, or results to a graph."""
     _options: dict[bytes, Any] = field(default_factory=dict)
     _handlers: dict[str, Callable[[tuple[Any, ...]], None] | None] = field(default_factory=dict)
 
+    def prepare(self) -> None:
+        """Find what needs some memory to be found, before a limit holds."""
+        if is_ready():
+            self._unchecked.prepare()
+
     def install(self, *, importing: bool = False) -> None:
         """Replace the functions, if TensorFlow is there and they are not replaced yet."""
         if self._parts is not None or not (importing or is_ready()):
             return
-        parts = self._parts = _find_parts()
+        parts = self._parts = find_parts()
         self._switch = find_switch()
         if "GPU:0" in device_names():
             self._switch = None  # what runs on a card does not use oneDNN
@@ -104,13 +88,19 @@ class TensorFlowGuard:
             "call": parts.context.Context.call_function,
             "convert": parts.constants.convert_to_eager_tensor,
             "result": parts.scripts.FuncRegistry._convert,  # noqa: SLF001 - there is no other
+            "read": parts.datasets.DatasetV2._apply_debug_options,  # noqa: SLF001 - as above
+            "single": parts.datasets.DatasetV2.get_single_element,
         }
         parts.runtime.TFE_Py_FastPathExecute = self._make_execute()
         parts.context.Context.call_function = self._make_call()
         parts.constants.convert_to_eager_tensor = self._make_convert()
         parts.scripts.FuncRegistry._convert = staticmethod(self._make_result())  # noqa: SLF001
+        parts.datasets.DatasetV2._apply_debug_options = self._make_read("read")  # noqa: SLF001
+        parts.datasets.DatasetV2.get_single_element = self._make_read("single")
         ENCLOSURE.releasers.append(release_idle_memory)
         ENCLOSURE.followers.append(self._tensors.follow)
+        self._unchecked.prepare()
+        self._unchecked.begin(ENCLOSURE)
         self._tensors.search()
 
     def remove(self) -> None:
@@ -123,8 +113,11 @@ class TensorFlowGuard:
         parts.constants.convert_to_eager_tensor = self._originals["convert"]
         original = staticmethod(self._originals["result"])
         parts.scripts.FuncRegistry._convert = original  # noqa: SLF001
+        parts.datasets.DatasetV2._apply_debug_options = self._originals["read"]  # noqa: SLF001
+        parts.datasets.DatasetV2.get_single_element = self._originals["single"]
         ENCLOSURE.releasers.remove(release_idle_memory)
         ENCLOSURE.followers.remove(self._tensors.follow)
+        self._unchecked.end(ENCLOSURE)
         self._tensors.end()
         self._parts = None
         if self.careful and self._switch is not None:
@@ -285,6 +278,23 @@ class TensorFlowGuard:
             )
         return self._options[key]
 
+    # ------------------------------------------------------------------ input pipelines
+
+    def _make_read(self, name: str) -> Callable[..., Any]:
+        """Where somebody begins to read a dataset: an iterator, `reduce`, one element."""
+        original, parts = self._originals[name], self._parts
+        assert parts is not None
+
+        def read(dataset: Any, *words: Any, **named: Any) -> Any:
+            needs = pipeline_needs(dataset)
+            refuse(needs.what, needs.least, recyclable=False)
+            context = parts.context.context()
+            if any(self.uses.of(function, context).risky for function in needs.functions):
+                self.be_careful()
+            return original(dataset, *words, **named)
+
+        return read
+
     # ------------------------------------------------------------------ arrays
 
     def _make_convert(self) -> Callable[..., Any]:
@@ -346,22 +356,3 @@ class TensorFlowGuard:
             return self._aligned(result) if is_plain and self._is_scarce(result) else result
 
         return convert
-
-
-def _find_parts() -> _Parts:
-    def module(name: str) -> Any:
-        return import_module(f"tensorflow.python.{name}")
-
-    return _Parts(
-        runtime=module("pywrap_tfe"),
-        context=module("eager.context"),
-        constants=module("framework.constant_op"),
-        execute=module("eager.execute"),
-        cancellation=module("eager.cancellation"),
-        status=module("eager.core")._NotOkStatusException,  # noqa: SLF001 - what the runtime raises
-        tensors=module("framework.ops"),
-        scripts=module("ops.script_ops"),
-        casts=module("ops.math_ops"),
-        numpy=import_module("numpy"),
-        array=import_module("numpy").ndarray,
-    )

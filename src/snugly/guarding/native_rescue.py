@@ -1,0 +1,147 @@
+"""Memory for native code that does not look whether it got it, as few instructions.
+
+Most of TensorFlow checks whether memory was refused, and raises. Some of it does not: scratch
+memory of kernels, text, stacks of threads, batches of input pipelines. There a refusal is a crash.
+So these calls are diverted to the instructions below. They make the call, and where it failed they
+raise the limit that refused and make it again; the watcher lowers the limit at its next look, sees
+what is held, and stops what runs. They must not call Python, for the thread may hold any lock; so
+they are instructions for x86-64 on Linux. Elsewhere there are none, and `make` says so.
+
+A function that gives memory (arguments in rdi, rsi, rdx, rcx; it fails with 0, or with a code)::
+
+    push rbx; push r12; push r13; push r14; sub rsp, 8
+    mov rbx, rdi; mov r12, rsi; mov r13, rdx; mov r14, rcx
+    movabs rax, FIRST; call rax
+    test rax, rax; jnz done       ; or: test eax, eax; nop; jz done
+    movabs rsi, ROOM              ; struct {lifted, hard, calls, limit, most, tensors}
+    lock inc qword [rsi+16]       ; calls
+    mov edi, 2; mov eax, 160      ; setrlimit(RLIMIT_DATA, {lifted, hard})
+    syscall
+    mov rdi, rbx; mov rsi, r12; mov rdx, r13; mov rcx, r14
+    add rsp, 8; pop r14; pop r13; pop r12; pop rbx
+    movabs rax, AGAIN; jmp rax
+  done:
+    add rsp, 8; pop r14; pop r13; pop r12; pop rbx; ret
+
+A constructor of a tensor begins and ends likewise; between them it looks at what was made::
+
+    mov rax, [rbx+24]; test rax, rax; jz done     ; Tensor::buf_, none where it has no elements
+    cmp qword [rax+16], 0; jne done               ; TensorBuffer::data_
+    movabs rax, ROOM
+    lock inc qword [rax+40]                       ; tensors
+    mov rcx, [rax+24]; mov rdx, [rax+32]; mov [rcx], rdx    ; *limit = most
+    mov rsi, rax; mov edi, 2; mov eax, 160        ; setrlimit(RLIMIT_DATA, {lifted, hard})
+    syscall
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+import sys
+from typing import Final, Literal, TypeAlias
+
+_BEGIN: Final = bytes.fromhex("53 4154 4155 4156 4883ec08 4889fb 4989f4 4989d5 4989ce 48b8")
+_CALL: Final = bytes.fromhex("ffd0")
+_FAILS: Final = {
+    "nothing": bytes.fromhex("4885c0 753e"),  # test rax, rax; jnz done
+    "code": bytes.fromhex("85c090 743e"),  # test eax, eax; nop; jz done
+    "tensor": bytes.fromhex("488b4318 4885c0 7453 4883781000 754c"),
+}
+_RAISE: Final = bytes.fromhex("48be")
+_RAISED: Final = bytes.fromhex("f048ff4610 bf02000000 b8a0000000 0f05")
+_RAISE_TENSORS: Final = bytes.fromhex("48b8")
+_RAISED_TENSORS: Final = bytes.fromhex(
+    "f048ff4028 488b4818 488b5020 488911 4889c6 bf02000000 b8a0000000 0f05"
+)
+_AGAIN: Final = bytes.fromhex("4889df 4c89e6 4c89ea 4c89f1 4883c408 415e 415d 415c 5b 48b8")
+_END: Final = bytes.fromhex("ffe0 4883c408 415e 415d 415c 5b c3")
+_UNLIMITED: Final = 2**64 - 1
+_READ_EXECUTE: Final = mmap.PROT_READ | mmap.PROT_EXEC
+_ALIGNED: Final = 16
+
+Failure: TypeAlias = Literal["nothing", "code", "tensor"]
+
+
+class _Room(ctypes.Structure):
+    """What the instructions read and write; the order is theirs."""
+
+    _fields_ = [
+        (name, ctypes.c_uint64)
+        for name in ("lifted", "hard", "calls", "limit", "most", "tensor_calls")
+    ]
+
+
+class NativeRescue:
+    """The instructions of this process; they and what they read stay where they are for ever."""
+
+    def __init__(self) -> None:
+        self._room = _Room(_UNLIMITED, _UNLIMITED)
+        self._spare = ctypes.c_uint64(_UNLIMITED)
+        self._room.limit = ctypes.addressof(self._spare)
+        self._code: mmap.mmap | None = None
+        self._used = 0
+
+    @property
+    def calls(self) -> int:
+        """How often memory was given that had been refused."""
+        return int(self._room.calls)
+
+    @property
+    def tensor_calls(self) -> int:
+        """How often tensors were given that had been refused."""
+        return int(self._room.tensor_calls)
+
+    def allow(self, lifted: int, hard: int) -> None:
+        """How far the soft RLIMIT_DATA may be raised; negative: without limit."""
+        self._room.hard = _UNLIMITED if hard < 0 else hard
+        self._room.lifted = _UNLIMITED if lifted < 0 else min(lifted, self._room.hard)
+
+    def allow_tensors(self, address: int, most: int) -> None:
+        """Where the limit of tensors lies, and how far it may be raised."""
+        self._room.most = most
+        self._room.limit = address
+
+    def forget_tensors(self) -> None:
+        """Raise no limit of tensors any more."""
+        self._room.limit = ctypes.addressof(self._spare)
+
+    def make(self, fails: Failure, first: int, again: int) -> int | None:
+        """Instructions that call `first`, and where that failed, `again`; None where none can be.
+
+        They are written before any of them runs: `seal` comes between.
+        """
+        if sys.platform != "linux" or platform.machine() != "x86_64":
+            return None
+        if self._code is None:
+            self._code = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        words = instructions(fails, first, again, ctypes.addressof(self._room))
+        begin = -(-self._used // _ALIGNED) * _ALIGNED
+        if begin + len(words) > mmap.PAGESIZE:
+            return None
+        self._code[begin : begin + len(words)] = words
+        self._used = begin + len(words)
+        return ctypes.addressof(ctypes.c_char.from_buffer(self._code)) + begin
+
+    def seal(self) -> bool:
+        """Let the instructions run, and nobody write them; False where the system forbids it."""
+        if self._code is None:
+            return False
+        library = ctypes.CDLL(None, use_errno=True)
+        library.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self._code))
+        return library.mprotect(address, mmap.PAGESIZE, _READ_EXECUTE) == 0
+
+
+def instructions(fails: Failure, first: int, again: int, room: int) -> bytes:
+    """The instructions that are drawn above."""
+    is_tensor = fails == "tensor"
+    return b"".join(
+        (
+            _BEGIN + first.to_bytes(8, "little") + _CALL + _FAILS[fails],
+            (_RAISE_TENSORS if is_tensor else _RAISE) + room.to_bytes(8, "little"),
+            _RAISED_TENSORS if is_tensor else _RAISED,
+            _AGAIN + again.to_bytes(8, "little") + _END,
+        )
+    )
