@@ -337,3 +337,88 @@ with snugly.guard("4GiB"):
     assert (tf.constant("a") + words[:2]).shape == (2,)
 print("well")
 """)
+
+
+def test_a_block_that_is_stopped_at_its_very_end_is_left_even_where_its_function_goes_on():
+    # GIVEN memory that was reserved before, and is filled by one native call
+    well("""\
+from snugly.guarding.own_memory import OwnMemory
+room = np.empty(500 << 20, "u1")
+try:
+    # WHEN that call is the block's last instruction, so that Python raises where it would end
+    with snugly.guard(OwnMemory().look().held + (60 << 20)):
+        room[:] = 1
+except snugly.MemoryLimitExceeded:
+    pass
+else:
+    raise AssertionError
+# THEN the guard holds no longer, though its function still runs and the memory is still held
+until = time.monotonic() + 20
+while not unlimited() and time.monotonic() < until: time.sleep(0.01)
+assert unlimited()
+time.sleep(0.1)
+from snugly.integrations.guard import is_guarded
+assert not is_guarded()
+assert not any(thread.name == "snugly-guard" for thread in threading.enumerate())
+print("well")
+""")
+
+
+def test_a_file_in_memory_is_refused_where_it_is_mapped_though_nothing_was_written_of_it():
+    well("""\
+import tempfile
+with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+    try:
+        with snugly.guard("700MiB"):
+            np.memmap(file.name, "u1", "w+", shape=(2 << 30,))
+    except snugly.MemoryLimitExceeded as problem:
+        assert "2.0 GiB of shared memory" in str(problem), problem
+    else:
+        raise AssertionError
+    with snugly.guard("700MiB"):
+        np.memmap(file.name, "u1", "w+", shape=(2 << 20,))[:] = 1
+print("well")
+""")
+
+
+@pytest.mark.tensorflow
+def test_code_of_tensorflow_that_does_not_look_whether_it_got_memory_does_not_crash():
+    # GIVEN input pipelines and graphs whose scratch memory, threads or batches TensorFlow 2.21
+    # takes without looking: each ended the process, with oneDNN or without
+    well("""\
+import tensorflow as tf
+from snugly.guarding.own_memory import OwnMemory
+from snugly.integrations.guard import _TENSORFLOW
+square, numbers = tf.random.normal((700, 700)), tf.range(1_500_000)
+rows = tf.data.Dataset.from_tensors(tf.ones((1000, 100))).repeat().batch(5)
+image, kernel = tf.zeros((2, 128, 128, 3)), tf.zeros((3, 3, 3, 32))
+filtered = tf.data.Dataset.range(99).map(lambda i: tf.nn.conv2d(image, kernel, 1, "SAME"))
+def one(i): return tf.data.Dataset.from_tensors(tf.ones((1000, 1000)))
+attempts = {
+    "solve": (1, tf.function(lambda: [tf.linalg.solve(square, square), tf.linalg.inv(square)])),
+    "unique": (1, tf.function(lambda: tf.unique(numbers))),
+    "batch": (4, lambda: list(rows)),
+    "shuffle": (30, lambda: next(iter(rows.shuffle(10**5)))),
+    "convolutions in map": (8, lambda: list(filtered)),
+    "threads": (4, lambda: list(
+        tf.data.Dataset.range(99).interleave(one, 16, num_parallel_calls=16))),
+}
+refused = set()
+# WHEN they run with next to nothing left
+for name, (room, attempt) in attempts.items():
+    gc.collect()
+    try:
+        with snugly.guard(OwnMemory().look().held + (room << 20)):
+            kept = attempt()
+    except snugly.MemoryLimitExceeded as problem:
+        problem.__traceback__ = problem.__cause__ = None
+        refused.add(name)
+    kept = None
+    assert unlimited()
+# THEN what cannot fit was stopped, and what TensorFlow took without looking it got
+assert refused >= {"batch", "shuffle", "convolutions in map", "threads"}, refused
+rescue = _TENSORFLOW._unchecked.rescue
+assert rescue.calls + rescue.tensor_calls > 0
+assert next(iter(rows)).shape == (5, 1000, 100)
+print("well")
+""")

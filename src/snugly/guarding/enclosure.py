@@ -50,6 +50,8 @@ class Block:
     warned: bool = False
     asked: bool = False
     free_next: float = 0.0
+    entered_at: int = 0
+    """The instruction of its frame at which it began."""
     raised: float | None = None
     """When the exception was last sent to its thread."""
 
@@ -76,6 +78,8 @@ class Enclosure:
     """What is to be saved when a guard has stopped the work, by a number of their own."""
     followers: list[Callable[[OwnLook], None]] = field(default_factory=list)
     """Allocators with limits of their own: told of every look."""
+    finishers: list[Callable[[], None]] = field(default_factory=list)
+    """What is to be done when the last block was left."""
     rescue: NativeRescue | None = None
     """What gives memory to native code that would crash without it."""
     _lifted: int = 0
@@ -94,8 +98,8 @@ class Enclosure:
 
     @property
     def limit(self) -> int:
-        """The tightest limit of all guards."""
-        return min(block.limit for block in self.blocks)
+        """The tightest limit of all guards; none where the last was just left in another thread."""
+        return min((block.limit for block in self.blocks), default=sys.maxsize)
 
     def beside_tensors(self) -> int:
         """What tensors must leave to TensorFlow's kernels."""
@@ -154,6 +158,8 @@ class Enclosure:
                 self.adjust(self.look())
                 return
             self._restore()
+            for finish in self.finishers:
+                finish()
 
     def adjust(self, look: OwnLook) -> None:
         """Let the kernel's limit follow what is held and reserved."""

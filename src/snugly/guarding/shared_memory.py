@@ -37,6 +37,8 @@ def listen(enclosure: Enclosure) -> None:
         if event == "mmap.__new__":
             if details[0] == _ANONYMOUS:
                 _refuse(enclosure, details[1])
+            else:  # a file in memory that is longer than what was written of it
+                _refuse(enclosure, _grows_by(*details[:2]))
         elif event == "os.truncate":
             _refuse(enclosure, _grows_by(*details[:2]))
 
@@ -62,7 +64,8 @@ def _grows_by(file: object, length: object) -> int:
         return 0
     if not is_shared_file(file) and not _is_memory_file(file):
         return 0
-    return length - os.stat(file).st_blocks * _BLOCK  # noqa: PTH116 - also for open files
+    about = os.stat(file)  # noqa: PTH116 - also for open files
+    return (length or about.st_size) - about.st_blocks * _BLOCK
 
 
 def _is_memory_file(file: object) -> bool:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Final
 
 from snugly.guarding import policy
 from snugly.guarding.async_raise import call_in_main, is_main, raise_in, run_guarded, tell
+from snugly.guarding.block_end import runs
 from snugly.units import Size
 
 if TYPE_CHECKING:
@@ -71,11 +71,20 @@ class Watcher:
                 return LONGEST_PAUSE
             look = enclosure.look()
             enclosure.adjust(look)
+            self._leave_ended()
+            if not enclosure.active:
+                return LONGEST_PAUSE
             blocks, limit = list(enclosure.blocks), enclosure.limit
         if look.held > policy.pressure_at(limit):
             for block in blocks:
                 self._attend(block, look.held)
         return min(max(policy.pause(limit, look.held), SHORTEST_PAUSE), LONGEST_PAUSE)
+
+    def _leave_ended(self) -> None:
+        """Leave blocks whose exception struck while they were left, before their end was noted."""
+        for block in list(self._enclosure.blocks):
+            if block.raised is not None and not runs(block.thread, block.frame, block.entered_at):
+                self._enclosure.leave(block)
 
     def _attend(self, block: Block, held: int) -> None:
         stage = policy.stage(block.limit, held)
@@ -115,10 +124,6 @@ class Watcher:
         with enclosure.lock:
             if block not in enclosure.blocks:
                 return
-            if block.raised is not None and not _runs(block):
-                # The exception struck while the block was being left, before its end was noted.
-                enclosure.leave(block)
-                return
             if block.raised is not None and now - block.raised < RAISE_EVERY:
                 return
             block.raised = now
@@ -145,13 +150,3 @@ def give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
-
-
-def _runs(block: Block) -> bool:
-    """Whether the guarded block is still under way in its thread."""
-    frame = sys._current_frames().get(block.thread)  # noqa: SLF001 - the documented way to ask
-    while frame is not None:
-        if frame is block.frame:
-            return True
-        frame = frame.f_back
-    return False

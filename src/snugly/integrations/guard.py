@@ -93,14 +93,16 @@ class guard(ContextDecorator):  # noqa: N801 - the public contract's name, used 
         _TENSORFLOW.prepare()
         held = self._refuse_if_full()
         offered = self._offered()
+        frame = sys._getframe(1)  # noqa: SLF001 - the block whose end is watched for
         block = Block(
             int(self.limit),
             threading.get_ident(),
-            sys._getframe(1),  # noqa: SLF001 - the block whose end is watched for
+            frame,
             self._call_on_pressure if self._on_pressure is not None else None,
             offered,
             held,
             frozenset(thread.ident or 0 for thread in threading.enumerate()),
+            entered_at=frame.f_lasti,
         )
         listen(ENCLOSURE)
         ENCLOSURE.enter(block)
@@ -111,7 +113,7 @@ class guard(ContextDecorator):  # noqa: N801 - the public contract's name, used 
             ENCLOSURE.adjust(ENCLOSURE.look())
             _IMPORTING.begin()
         except BaseException:
-            self._leave(block)
+            ENCLOSURE.leave(block)
             raise
         return self
 
@@ -125,9 +127,9 @@ class guard(ContextDecorator):  # noqa: N801 - the public contract's name, used 
         block = self._blocks.pop()
         limit = ENCLOSURE.limit if ENCLOSURE.active else block.limit
         try:
-            self._leave(block)
+            ENCLOSURE.leave(block)
         except MemoryLimitExceeded as late:  # sent before the end was noted
-            self._leave(block)
+            ENCLOSURE.leave(block)
             problem, traceback = problem or late, traceback or late.__traceback__
             if problem is late:
                 raise MemoryLimitExceeded(late.message, hint=late.hint) from None
@@ -148,15 +150,6 @@ class guard(ContextDecorator):  # noqa: N801 - the public contract's name, used 
         if isinstance(problem, MemoryLimitExceeded):
             problem.__traceback__ = at_users_line(traceback)
         return False
-
-    def _leave(self, block: Block) -> None:
-        with ENCLOSURE.lock:
-            ENCLOSURE.leave(block)
-            if ENCLOSURE.active:
-                return
-            _IMPORTING.end()
-            _TENSORFLOW.remove()
-            _WATCHER.stop()
 
     def _refuse_if_full(self) -> int:
         """What is held, if the limit is more."""
@@ -271,3 +264,13 @@ class _Importing:
 
 
 _IMPORTING: Final[Any] = _Importing()
+
+
+def _finish() -> None:
+    """Put everything back: no guard holds any more."""
+    _IMPORTING.end()
+    _TENSORFLOW.remove()
+    _WATCHER.stop()
+
+
+ENCLOSURE.finishers.append(_finish)

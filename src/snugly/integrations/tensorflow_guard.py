@@ -49,6 +49,8 @@ _MARK: Final = 77
 """ConfigProto.placement_period, which nothing reads in this mode: a function that is called with
 another configuration is prepared a second time, and both stay."""
 _EXHAUSTED: Final = 8  # tensorflow::error::RESOURCE_EXHAUSTED
+_NEXT: Final = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
+_TYPES: Final = "output_types"
 _PLAIN: Final = "fiubc"  # kinds of numbers, in NumPy's letters
 _ALIGNED: Final = 64  # EIGEN_MAX_ALIGN_BYTES with AVX-512, the largest
 
@@ -140,6 +142,7 @@ class TensorFlowGuard:
         parts = self._parts
         assert parts is not None
         array, status, unknown, tensors = parts.array, parts.status, object(), self._tensors
+        special = _NEXT | CRASHING.keys()
 
         def execute(*words: Any) -> Any:
             handler: Any = handlers.get(words[1], unknown)
@@ -154,15 +157,20 @@ class TensorFlowGuard:
                     words = tuple(map(self._shared_if_array, words))
                     break
             try:
-                if self.careful and words[1] in CRASHING:
-                    return with_scratch(original, words)
-                return original(*words)
+                return original(*words) if words[1] not in special else self._special(words)
             except status as problem:
                 if getattr(problem, "code", None) == _EXHAUSTED:
                     raise_refused(problem, exhausted=True)
                 raise
 
         return execute
+
+    def _special(self, words: tuple[Any, ...]) -> Any:
+        """Operations that are run in another way than others."""
+        if words[1] in _NEXT and words[4] == _TYPES:
+            return self._next(words)
+        original = self._originals["execute"]
+        return with_scratch(original, words) if self.careful else original(*words)
 
     def _shared_if_array(self, word: Any) -> Any:
         parts = self._parts
@@ -294,6 +302,37 @@ class TensorFlowGuard:
             return original(dataset, *words, **named)
 
         return read
+
+    def _next(self, words: tuple[Any, ...]) -> Any:
+        """The next element for Python code, in a way that the watcher can stop.
+
+        One call may fill a buffer for minutes, and Python raises only when it returns.
+        """
+        parts = self._parts
+        assert parts is not None
+        types, shapes = words[5], words[7]
+        manager = parts.cancellation.CancellationManager()
+        ENCLOSURE.interrupters[id(manager)] = manager.start_cancel
+        try:
+            return parts.execute.execute_with_cancellation(
+                words[1],
+                num_outputs=len(types),
+                inputs=[words[3]],
+                attrs=(
+                    _TYPES,
+                    [parts.execute.make_type(kind, _TYPES) for kind in types],
+                    words[6],
+                    [parts.execute.make_shape(shape, words[6]) for shape in shapes],
+                ),
+                ctx=words[0],
+                cancellation_manager=manager,
+            )
+        except Exception as problem:
+            raise_refused(problem)
+            raise_interrupted(problem)
+            raise
+        finally:
+            del ENCLOSURE.interrupters[id(manager)]
 
     # ------------------------------------------------------------------ arrays
 
