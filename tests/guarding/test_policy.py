@@ -104,6 +104,17 @@ def test_tensorflow_gets_what_is_left_beside_itself_but_never_less_than_half():
     assert policy.tensorflow_cap(100 * MIB) == 50 * MIB
 
 
+@given(st.integers(1, 64 * GIB), st.integers(0, 256 * GIB), st.integers(0, 256 * GIB))
+def test_code_that_does_not_look_gets_up_to_twice_the_limit_and_leaves_a_tenth(
+    limit, held, offered
+):
+    more = policy.beyond(limit, held, offered)
+    assert more >= 0
+    assert more == 0 or held + more <= 2 * limit
+    assert more <= offered - offered // 10
+    assert policy.beyond(GIB, GIB // 2, 64 * GIB) == GIB + GIB // 2
+
+
 @given(limit=st.integers(1, 64 * GIB))
 def test_the_kernel_kills_only_above_all_that_the_guard_does_itself(limit):
     assert policy.group_limit(limit) >= limit + policy.REFUSE_ABOVE
