@@ -215,3 +215,27 @@ def test_any_program_can_be_estimated(graph, inputs_stay):
         kept = {*schedule.resident, *staying}
         in_use = sum(graph.tensors[schedule.made_for[buffer]].bytes for buffer in kept)
         assert one.requested_in_use == in_use + first
+
+
+def two_large_buffers() -> Graph:
+    """A buffer of 4 MiB, and a second one made from it."""
+    operations = [
+        Operation("one", "MatMul", (), (0,), seconds=1e-3),
+        Operation("two", "MatMul", (0,), (1,), seconds=1e-3),
+    ]
+    return Graph(operations, [Tensor(4 << 20), Tensor(4 << 20)], [], [])
+
+
+def test_a_step_may_not_run_in_an_allocator_that_is_larger_than_its_peak():
+    def gets_through(mebibytes: int, *beside: int) -> bool:
+        limit = mebibytes << 20
+        return module.gets_through(two_large_buffers(), lambda: BfcAllocator.for_cpu(limit), beside)
+
+    # GIVEN a step that peaks at 8 MiB and some scalars
+    assert 8 << 20 < estimate(two_large_buffers(), allocator).highest()[-1] < 9 << 20
+    # WHEN regions have 2, for the scalars, 4 and 3 MiB, THEN the second buffer lies in none
+    assert not gets_through(9)
+    assert gets_through(10)
+    # and what is held beside takes room as well
+    assert not gets_through(10, 1 << 20, 1 << 20)
+    assert gets_through(18, 1 << 20, 1 << 20)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from snugly.predicting.schedule import Plan, Schedule, simulate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from snugly.allocators.bfc import BfcAllocator
     from snugly.graph import Graph
@@ -36,6 +36,10 @@ FIRST_SCALARS = 4
 # How a function's arguments were made is not known: taken over, copied from NumPy, or drawn (in
 # three buffers).
 INPUT_SCRATCH = (0, 1, 2)
+
+
+class OutOfRoomError(Exception):
+    """An allocator with a limit has no chunk for what a life asks for."""
 
 
 @dataclass(slots=True)
@@ -70,9 +74,7 @@ def estimate(
 ) -> Estimate:
     """Play as many lives as the size of the graph allows. The same graph gives the same answer."""
     plan = Plan(graph)
-    size = max(1, len(graph.operations))
-    steps = STEPS if size < LARGE_GRAPH else STEPS_OF_LARGE_GRAPHS
-    lives = max(FEWEST_LIVES, min(MOST_LIVES, OPERATIONS // (steps * size)))
+    steps, lives = _length(graph)
     result = Estimate()
     draw = random.Random(seed)  # noqa: S311 - the same program is to get the same answer
     for _ in range(lives):
@@ -87,6 +89,39 @@ def estimate(
     return result
 
 
+def gets_through(
+    graph: Graph,
+    make_allocator: Callable[[], BfcAllocator],
+    beside: Sequence[int] = (),
+    *,
+    workers: int = 2,
+    seed: int = 0,
+) -> bool:
+    """Whether the lives of `estimate` get all they ask for from an allocator with a limit.
+
+    A peak below the limit does not say so: such an allocator has regions of 2, 4, 8, … MiB and a
+    last one of what is left, and no buffer lies in two of them. Buffers of the sizes in `beside`
+    are there all the time. The real allocator lets an operation wait until others have freed
+    something, so a step may run of which this says that it does not.
+    """
+    plan = Plan(graph)
+    steps, lives = _length(graph)
+    draw = random.Random(seed)  # noqa: S311 - the same program is to get the same answer
+    try:
+        for _ in range(lives):
+            _live(plan, make_allocator(), draw, steps, workers, beside=beside)
+    except OutOfRoomError:
+        return False
+    return True
+
+
+def _length(graph: Graph) -> tuple[int, int]:
+    """The steps of a life, and how many lives."""
+    size = max(1, len(graph.operations))
+    steps = STEPS if size < LARGE_GRAPH else STEPS_OF_LARGE_GRAPHS
+    return steps, max(FEWEST_LIVES, min(MOST_LIVES, OPERATIONS // (steps * size)))
+
+
 def _live(  # noqa: PLR0913, PLR0917 - a life is all of this
     plan: Plan,
     allocator: BfcAllocator,
@@ -94,10 +129,13 @@ def _live(  # noqa: PLR0913, PLR0917 - a life is all of this
     steps: int,
     workers: int,
     slices: float = 1.0,
+    beside: Sequence[int] = (),
 ) -> tuple[int, list[int], Schedule]:
     """One life: the peak of building, the peak of each step, and the last step."""
     graph = plan.graph
     handles = _build(graph, allocator, draw.choice(INPUT_SCRATCH))
+    for size in beside:
+        _allocate(allocator, size)
     building = allocator.peak_bytes_in_use
     sharing = _sharing_at_birth(graph)
     peaks: list[int] = []
@@ -178,5 +216,6 @@ def _make(allocator: BfcAllocator, size: int, scratch: int) -> int:
 
 def _allocate(allocator: BfcAllocator, size: int) -> int:
     handle = allocator.allocate(size)
-    assert handle is not None, "an estimate's allocator has no limit that a program could reach"
+    if handle is None:
+        raise OutOfRoomError
     return handle

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from snugly.allocators.bfc import BfcAllocator
-from snugly.predicting.estimate import estimate
+from snugly.predicting.estimate import estimate, gets_through
 from snugly.predicting.peak import describe_peak
 from snugly.predicting.prediction import Prediction
 from snugly.predicting.spread import spread_of
 from snugly.units import Size
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from snugly.devices import Budget
     from snugly.predicting.estimate import Estimate
     from snugly.readers.read import Reading
@@ -52,6 +54,15 @@ def predict_reading(reading: Reading, budget: Budget | None = None) -> Predictio
 def lives_of(reading: Reading) -> Estimate:
     """A program's lives, in the allocator of the machine that it was read for."""
     return estimate(reading.graph, _gpu_allocator if reading.on_gpu else _cpu_allocator)
+
+
+def runs_within(reading: Reading, limit: int, beside: Sequence[int] = ()) -> bool:
+    """Whether a program's lives get through where its allocator has so many bytes and no more."""
+
+    def limited() -> BfcAllocator:
+        return BfcAllocator.for_gpu(limit) if reading.on_gpu else BfcAllocator.for_cpu(limit)
+
+    return gets_through(reading.graph, limited, beside)
 
 
 def _cpu_allocator() -> BfcAllocator:

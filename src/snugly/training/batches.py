@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from snugly.errors import InputError
@@ -21,15 +21,24 @@ Arrays are another matter: `fit` copies them whole before the first step.
 """
 
 
-def bytes_that_wait(model: Any, example: tuple[Any, ...], dimensions: Dimensions) -> Size:
-    """What `fit` holds of batches to come, beside the one that a step works on (assumed)."""
+def buffers_that_wait(
+    model: Any, example: tuple[Any, ...], dimensions: Dimensions
+) -> tuple[int, ...]:
+    """The sizes of what `fit` holds of batches to come, beside the one in work (assumed)."""
     import tensorflow as tf
 
     inputs = as_spec(example[0], "input", dimensions) if example else input_specs(model, dimensions)
     targets = example[1] if len(example) > 1 else target_specs(model, inputs)
     leaves = tf.nest.flatten([inputs, as_spec(targets, "target", dimensions)])
-    batch = sum(prod(leaf.shape) * tf.as_dtype(leaf.dtype).size for leaf in leaves)
-    return Size(int(_WAITING * batch))
+    sizes = [math.prod(leaf.shape) * tf.as_dtype(leaf.dtype).size for leaf in leaves]
+    whole, part = divmod(_WAITING, 1)
+    waiting = [*sizes * int(whole), *(math.ceil(part * size) for size in sizes)]
+    return tuple(filter(None, waiting))
+
+
+def bytes_that_wait(model: Any, example: tuple[Any, ...], dimensions: Dimensions) -> Size:
+    """What `fit` holds of batches to come, beside the one that a step works on (assumed)."""
+    return Size(sum(buffers_that_wait(model, example, dimensions)))
 
 
 def batch_of(
@@ -44,9 +53,10 @@ def batch_of(
             f"a {type(model).__name__} is given, not a Keras model",
             hint="give the compiled model itself",
         )
-    if batch_size is not None and batch_size < 1:
+    if batch_size is not None and (not hasattr(batch_size, "__index__") or batch_size < 1):
         raise InputError(
-            f"the batch size must be at least 1, not {batch_size}", hint="give batch_size=32"
+            f"the batch size must be a whole number of at least 1, not {batch_size!r}",
+            hint="give batch_size=32",
         )
     if len(example) != 1 or not isinstance(example[0], tf.data.Dataset):
         return example, batch_size

@@ -17,7 +17,7 @@ from snugly.planning.safety import SAFETIES, harm_of
 from snugly.readers.dimensions import Dimensions
 from snugly.readers.machine import cpu_machine, gpu_machine, this_machine
 from snugly.readers.start import load_tensorflow
-from snugly.training.batches import batch_of, bytes_that_wait
+from snugly.training.batches import batch_of, buffers_that_wait
 from snugly.training.choosing import Question, Recomputation, recompute
 from snugly.training.flattening import flat
 from snugly.training.micro_batches import accumulate, differences, impossible
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _MOST_PIECES: Final = 64
 _FEWER: Final = 4
 """By this the batch is divided, again and again, for each size of a smaller input."""
+_HOPE: Final = 0.7
+"""Of what was found to be the least, so much is taken for granted before anything is left out."""
 _SAMPLE: Final = 3
 """So many layers are named where many are meant."""
 
@@ -100,17 +102,32 @@ class _Search:
         self.model, self.stated, self.allowed = model, stated, allowed
         self.question = _beside_waiting(model, stated)
         self.plain: Prediction | None = None
-        self.least: Prediction | None = None
+        self.least: Shrunk | None = None
+        self.floor = math.inf
+        """The least that a step of the whole batch was found to add to what is resident."""
         self.left_out: list[str] = []
 
     def run(self) -> Shrunk:
         """The first that fits."""
         for shrunk in self._tries():
-            if self.least is None or shrunk.prediction.high < self.least.high:
-                self.least = shrunk.prediction
-            if shrunk.prediction.verdict == "fits":
+            found = shrunk.prediction
+            if self.least is None or found.high < self.least.prediction.high:
+                self.least = shrunk
+            if found.verdict == "fits":
                 return shrunk
+            if found.resident >= self.stated.budget.bytes:
+                break  # weights and optimizer stay, whatever else is done
         raise self._refusal()
+
+    def _is_hopeless(self, share: float, room: int) -> bool:
+        """Whether a share of the batch cannot fit into so many bytes.
+
+        Some of what a step takes does not shrink with the batch, so a share takes no less than
+        that share of the whole; what a better plan might save yet is left open.
+        """
+        resident = int(self.plain.resident) if self.plain is not None else 0
+        least = resident + _HOPE * share * self.floor
+        return math.isfinite(least) and least > room
 
     def _tries(self) -> Iterator[Shrunk]:
         yield from self._of_model(self.model, (), self.question)
@@ -155,15 +172,20 @@ class _Search:
             self.left_out.append(f"micro-batches: {reason}")
             return []
         powers = (2**power for power in range(1, _MOST_PIECES.bit_length()))
-        return [pieces for pieces in powers if pieces <= int(batch_size or 0)]
+        possible = [pieces for pieces in powers if pieces <= int(batch_size or 0)]
+        room = int(self.question.budget.bytes) - _gradients(model)
+        hopeful = [pieces for pieces in possible if not self._is_hopeless(1 / pieces, room)]
+        if not hopeful:
+            self.left_out.append(f"micro-batches: not even {possible[-1]} of them would do")
+        return hopeful
 
     def _in_pieces(
         self, model: Any, before: tuple[Change, ...], question: Question, pieces: int
     ) -> Shrunk:
         batch = int(question.batch_size or 1)
         # The sums of gradients are kept beside each piece.
-        sums = sum(math.prod(w.shape) * w.value.dtype.size for w in model.trainable_weights)
-        left = replace(question.budget, bytes=Size(max(1, int(question.budget.bytes) - sums)))
+        room = int(question.budget.bytes) - _gradients(model)
+        left = replace(question.budget, bytes=Size(max(1, room)))
         small = replace(question, batch_size=-(-batch // pieces), budget=left)
         found = recompute(model, small)
         made = same_model(model) if found.model is model else found.model
@@ -201,9 +223,12 @@ class _Search:
 
     def _smaller_batches(self) -> Iterator[Shrunk]:
         batch = self.question.batch_size or 1
+        whole = batch
         while batch > 1:
             batch //= 2
             question = _beside_waiting(self.model, replace(self.stated, batch_size=batch))
+            if self._is_hopeless(batch / whole, int(question.budget.bytes)):
+                continue
             found = recompute(self.model, question)
             if not found.fits:
                 found = recompute(_leaner(self.model), question)
@@ -241,6 +266,8 @@ class _Search:
         self, found: Recomputation, before: tuple[Change, ...], batch_size: int | None
     ) -> Shrunk:
         changes = (*before, *_recomputed(found))
+        if batch_size == self.question.batch_size:
+            self.floor = min(self.floor, max(0, found.prediction.low - found.prediction.resident))
         return self._made(found.model, changes, found.prediction, batch_size)
 
     def _made(
@@ -251,18 +278,45 @@ class _Search:
         plan = ShrinkPlan(changes, self.plain or after, after, tuple(self.left_out))
         return Shrunk(model, plan, after, batch_size)
 
+    def _surely(self) -> Prediction:
+        """The least that was found, asked anew with a budget of just that."""
+        assert self.least is not None
+        stated = replace(self.stated, batch_size=self.least.batch_size)
+        found = self.least.prediction
+        budget = replace(stated.budget, bytes=found.high)
+        question = replace(stated, budget=budget, beside=_waiting(self.least.model, stated))
+        try:
+            asked = question.predict(self.least.model)
+        except InputError:  # smaller pictures than the example has
+            return found
+        return asked if asked.peak == found.peak else found  # else its checkpoints are undone
+
     def _refusal(self) -> MemoryLimitExceeded:
         assert self.least is not None
-        least = self.least
-        needed = least.high + _waiting(self.model, self.stated)
+        least = self._surely()
+        waiting = sum(_waiting(self.model, self.stated))
+        needed = Size(least.high + waiting)
         weights = f"; its weights and optimizer alone are {least.resident}"
-        allow = "" if "changes-training" in self.allowed else ' or allow="changes-training"'
+        if waiting:
+            weights += f", batches that wait for their step {Size(waiting)} (assumed)"
+        allow, left_out = ' or allow="changes-training"', ""
+        if "changes-training" in self.allowed or least.resident >= self.stated.budget.bytes:
+            allow = ""
+        if self.left_out:
+            left_out = f"; left out: {_some(self.left_out)}"
         return MemoryLimitExceeded(
             f"{self.model.name} does not fit {self.stated.budget.bytes}: the least"
             f" that was found needs {needed} at most{weights}",
             code="SNG539",
-            hint=f"give memory={int(needed)}{allow}; left out: {_some(self.left_out)}",
+            hint=f"give memory={int(needed)}{allow}{left_out}",
         )
+
+
+def _gradients(model: Any) -> int:
+    """The bytes of one set of gradients."""
+    return sum(
+        math.prod(weight.shape) * weight.value.dtype.size for weight in model.trainable_weights
+    )
 
 
 def _beside_waiting(model: Any, question: Question) -> Question:
@@ -270,17 +324,17 @@ def _beside_waiting(model: Any, question: Question) -> Question:
     waiting, budget = _waiting(model, question), question.budget
     if not waiting:
         return question
-    left = Size(max(1, int(budget.bytes) - int(waiting)))
-    told = f"{budget.description} without {waiting} for batches that wait (assumed)"
-    return replace(question, budget=replace(budget, bytes=left, description=told))
+    left = Size(max(1, int(budget.bytes) - sum(waiting)))
+    told = f"{budget.description} without {Size(sum(waiting))} for batches that wait (assumed)"
+    return replace(question, budget=replace(budget, bytes=left, description=told), beside=waiting)
 
 
-def _waiting(model: Any, question: Question) -> Size:
+def _waiting(model: Any, question: Question) -> tuple[int, ...]:
     """What waits in the memory that the step has as well; with a GPU it is the host's."""
     if getattr(question.machine, "device", "cpu") == "gpu":
-        return Size(0)
+        return ()
     dimensions = Dimensions(question.batch_size, question.dimensions or {})
-    return bytes_that_wait(model, question.example, dimensions)
+    return buffers_that_wait(model, question.example, dimensions)
 
 
 def _leaner(model: Any) -> Any:
