@@ -36,10 +36,10 @@ def resized(kind="FLOAT32"):
 
 
 def grouped():
-    """A convolution whose 64 channels are parted into 16 groups."""
+    """A convolution whose 64 channels are parted into four groups."""
     model = micro.Model()
     given = model.tensor((1, 12, 12, 64), "FLOAT32")
-    weights = model.weights((64, 3, 3, 4), "FLOAT32")
+    weights = model.weights((64, 3, 3, 16), "FLOAT32")
     output = model.tensor((1, 12, 12, 64), "FLOAT32")
     options = {"strideW": 1, "strideH": 1, "padding": 0}
     inputs = (given, weights, model.bias(64, "FLOAT32"))

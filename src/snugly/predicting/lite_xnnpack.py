@@ -20,7 +20,6 @@ from snugly.readers.tflite.xnnpack_kernels import (
     FUSED_INTO,
     PER_CONSTANT,
     PER_MODEL,
-    PER_MODEL_WITH_WEIGHTS,
     PER_NODE,
     PER_UNPACKED,
     constants_of,
@@ -61,7 +60,7 @@ def plan_xnnpack(model: LiteModel) -> ArenaPlan:
             plan.main = [*(tensor for one in part.workspaces for tensor in one.tensors), *beside]
             plan.lasting = kept
     nodes = sum(len(part.delegation.parts) for part in parts)
-    plan.heap += PER_MODEL + PER_MODEL_WITH_WEIGHTS * bool(plan.packed) + PER_NODE * (nodes - 1)
+    plan.heap += PER_MODEL + PER_NODE * (nodes - 1)
     return plan
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from snugly.readers.tflite.model import LiteOperator, LiteSubgraph, LiteTensor
 
 OUTPUT_TILE: Final = 16  # nr of f32-gemm and qs8-qc8w-gemm
-OUTPUT_TILE_OF_GROUPS: Final = 8  # of convolutions of floats with so few outputs a group, measured
 OUTPUT_TILE_OF_DYNAMIC: Final = 64  # of matrices whose other factor is quantised while it runs
 DEPTH_TILE_OF_BYTES: Final = 8  # kr of qs8-qc8w-gemm (avx512vnni, c8)
 ROW_TILE: Final = 7  # mr of both
@@ -30,7 +29,6 @@ POINTER: Final = 8
 # Measured on chains of four to 24 operators of one kind, floats and int8 (`python -m
 # tests.accuracy.lite_heap` makes other models): structures of the runtime, in bytes.
 PER_MODEL: Final = 5_500
-PER_MODEL_WITH_WEIGHTS: Final = 1_350  # more
 PER_NODE: Final = 500  # of the delegate, where there are several
 PER_UNPACKED: Final = 300
 _PER_OPERATOR: Final = {
@@ -275,11 +273,7 @@ def _matrix(weights: LiteTensor, values: LiteTensor, shape: tuple[int, int], tap
 def _convolution(values: LiteTensor, weights: LiteTensor, output: LiteTensor) -> Kept:
     outputs, height, width, depth = weights.shape
     taps, groups = height * width, _groups(values, weights)
-    outputs //= groups
-    if groups > 1 and outputs <= OUTPUT_TILE_OF_GROUPS and weights.type.name == "FLOAT32":
-        packed = groups * OUTPUT_TILE_OF_GROUPS * (4 + 4 * depth * taps)
-    else:
-        packed = groups * _matrix(weights, values, (outputs, depth), taps)
+    packed = groups * _matrix(weights, values, (outputs // groups, depth), taps)
     if len(output.shape) != 4:  # noqa: PLR2004 - images
         return Kept(packed)
     return Kept(packed, _rounded(output.shape[1] * output.shape[2], ROW_TILE) * taps * POINTER)
