@@ -68,6 +68,29 @@ def test_a_transformer_trains_the_same(eager):
         np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("graph", [False, True])
+def test_masks_that_attention_takes_off_are_there_in_the_second_pass(graph):
+    """Keras's attention takes the masks off the tensors it is called with, for all later users."""
+    keras.config.set_dtype_policy("float64")
+    entry = keras.Input((6,), dtype="int32")
+    tokens = layers.Embedding(10, 8, mask_zero=True, name="tokens")(entry)
+    attended = layers.MultiHeadAttention(2, 4, name="attention")(tokens, tokens)
+    beside = layers.LSTM(3)(tokens)
+    model = keras.Model(entry, layers.Dense(2)(layers.Concatenate()([beside, attended[:, 0]])))
+    x = tf.constant([[1, 2, 0, 0, 0, 0], [3, 1, 2, 1, 0, 0]])
+
+    def gradients(model):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(model(x, training=True) ** 2)
+        weights = [weight.value for weight in model.trainable_weights]
+        return [tf.convert_to_tensor(each) for each in tape.gradient(loss, weights)]
+
+    taken = tf.function(gradients) if graph else gradients
+    small = checkpoint_segments(model, [["tokens"], ["attention"]])
+    for a, b in zip(taken(model), taken(small), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-6, atol=1e-12)
+
+
 # Copying a variable warns so in Keras 3.15 with NumPy 2.
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_weights_are_shared_and_the_given_model_stays_plain(tmp_path):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from snugly.errors import InputError
-from snugly.training.keras_state import Scopes, hang_mask, losses_apart, mask_of
+from snugly.training.keras_state import Scopes, hang_mask, losses_apart, mask_of, take_mask_off
 from snugly.training.recomputation import run_recomputed
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class _Result:
     """Which of those tensors have a mask."""
     layers: tuple[Any, ...]
     """Which layer added each loss."""
+    bared: tuple[int, ...]
+    """Which of the tensors that went in have lost their mask on the way."""
 
 
 @dataclass
@@ -105,6 +107,8 @@ class _Trace:
         count, hung = len(result.places), len(result.masked)
         for place, mask in zip(result.masked, outputs[count : count + hung], strict=True):
             hang_mask(outputs[place], mask)
+        for place in result.bared:
+            take_mask_off(tensors[place])
         for layer, loss in zip(result.layers, outputs[count + hung :], strict=True):
             layer.add_loss(loss)
         leaves = list(result.rest)
@@ -129,8 +133,9 @@ class _Trace:
         masks = [mask_of(output) for output in outputs]
         masked = tuple(i for i, mask in enumerate(masks) if mask is not None)
         layers = tuple(layer for layer, _ in losses)
+        bared = tuple(place for place in self._masked if mask_of(tensors[place]) is None)
         kept = [None if i in places else leaf for i, leaf in enumerate(flat)]
-        self._results.append(_Result(_form(result), kept, places, masked, layers))
+        self._results.append(_Result(_form(result), kept, places, masked, layers, bared))
         added = [loss for _, loss in losses]
         number = tf.constant(len(self._results) - 1)
         return [number, *outputs, *(masks[i] for i in masked), *added]

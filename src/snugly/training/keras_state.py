@@ -116,6 +116,13 @@ def hang_mask(tensor: Any, mask: Any) -> None:
         backend.set_keras_mask(tensor, mask)
 
 
+def take_mask_off(tensor: Any) -> None:
+    """Take the mask off a tensor, as Keras's attention does with what it is called with."""
+    from keras.src import backend
+
+    backend.set_keras_mask(tensor, None)
+
+
 def _global_state() -> Any:
     from keras.src.backend.common import global_state
 

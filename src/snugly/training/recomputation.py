@@ -35,6 +35,9 @@ class Block:
 
     function: Callable[..., Any]
     arguments: Any
+    masks: tuple[Any, ...]
+    """What hung on each leaf of the arguments before the first pass: Keras's attention takes the
+    masks off the tensors that it is called with."""
     journal: Journal
     scopes: Scopes
     device: str
@@ -52,6 +55,8 @@ def run_recomputed(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     graph = tf.compat.v1.get_default_graph()
     scopes = Scopes.current()
     first = FirstPass(graph)
+    given = tf.nest.flatten((args, kwargs), expand_composites=True)
+    masks = tuple(mask_of(leaf) if isinstance(leaf, tf.Tensor) else None for leaf in given)
     with losses_apart() as losses, no_variables_made(graph), passing_through(graph, first):
         result = function(*args, **kwargs)
     leaves = tf.nest.flatten(result, expand_composites=True)
@@ -63,7 +68,7 @@ def run_recomputed(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     device = getattr(getattr(outputs[0], "op", None), "device", "")
     known = {id(tensor) for tensor in taken_in}
     outer = tuple(pair for pair in getattr(graph, "captures", ()) if id(pair[1]) in known)
-    block = Block(function, (args, kwargs), first.journal, scopes, device, taken_in, outer)
+    block = Block(function, (args, kwargs), masks, first.journal, scopes, device, taken_in, outer)
     ends = _border(graph, block, outputs)
     for place, end in zip(places, ends, strict=False):
         hang_mask(end, mask_of(leaves[place]))
@@ -189,11 +194,7 @@ def _held(block: Block) -> list[Any]:
     """The tensors that are kept from one pass to the other."""
     import tensorflow as tf
 
-    masks = [
-        mask
-        for leaf in tf.nest.flatten(block.arguments, expand_composites=True)
-        if isinstance(leaf, tf.Tensor) and (mask := mask_of(leaf)) is not None
-    ]
+    masks = [mask for mask in block.masks if mask is not None]
     return [
         tensor
         for tensor in (*block.taken_in, *block.journal.remembered, *masks)
@@ -293,10 +294,9 @@ def _arguments(block: Block, late: dict[int, Any]) -> Any:
     import tensorflow as tf
 
     leaves = tf.nest.flatten(block.arguments, expand_composites=True)
-    for i, leaf in enumerate(leaves):
+    for i, (leaf, mask) in enumerate(zip(leaves, block.masks, strict=True)):
         if isinstance(leaf, tf.Tensor) and id(leaf) in late:
             leaves[i] = tf.identity(late[id(leaf)])
-            mask = mask_of(leaf)
             hang_mask(leaves[i], None if mask is None else late.get(id(mask), mask))
     return tf.nest.pack_sequence_as(block.arguments, leaves, expand_composites=True)
 
