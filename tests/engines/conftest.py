@@ -2,6 +2,7 @@
 
 import os
 
+import dask
 import pytest
 from distributed import Client, LocalCluster
 
@@ -12,6 +13,8 @@ import snugly
 def cluster():
     # Workers inherit it; TensorFlow's greetings are nothing to read in a test's output.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # A killed worker is given up after 15 seconds, within which a busy machine starts no other one.
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
     with LocalCluster(
         n_workers=2,
         threads_per_worker=1,

@@ -46,6 +46,19 @@ def test_both_engines_run_a_task_after_those_it_waits_for(engine, tmp_path):
         assert (path / "b" / "c").is_dir()
 
 
+def test_what_has_ended_is_not_done_again_when_its_worker_dies(engine):
+    # GIVEN a task that ended, while another one still runs
+    tasks = [Task("quick", operator.add, (1, 2)), Task("slow", time.sleep, (3,))]
+    under_way = engine.run(tasks)
+    assert next(under_way) == ("quick", 3)
+    # THEN Dask keeps nothing of it, so that there is nothing to be computed anew
+    deadline = time.monotonic() + 2
+    while kept := [key for key in engine.client.has_what().values() if "quick" in str(key)]:
+        assert time.monotonic() < deadline, kept
+        time.sleep(0.05)
+    assert list(under_way) == [("slow", None)]
+
+
 def test_what_is_provided_lies_ready_in_every_worker_until_it_is_withdrawn(engine):
     for each in both(engine):
         each.provide("snugly-test", [1, 2])

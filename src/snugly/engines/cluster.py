@@ -100,14 +100,18 @@ class DaskEngine:
         try:
             while not run.is_over:
                 found = run.ended()
-                for key, future in found:
-                    yield key, self._result(future)
+                is_idle = not found
+                while found:
+                    key, future = found.pop(0)
+                    result = self._result(future)
+                    del future  # nobody needs it any more, as the result is here
+                    yield key, result
                 if time.monotonic() - looked >= _BETWEEN_LOOKS:
                     workers = self._information()
                     alone_since = self._patience_left(alone_since, workers)
                     run.look_after(workers)
                     looked = time.monotonic()
-                elif not found:
+                elif is_idle:
                     time.sleep(_GLANCE)
         finally:
             run.cancel()

@@ -34,6 +34,8 @@ class Run:
         self._client = client
         self._tasks = {task.key: task for task in tasks}
         self._futures: dict[str, Any] = {}
+        """Of tasks that have not ended. What nobody holds is forgotten; otherwise Dask would do all
+        that a worker ever did once more when that one dies."""
         self._open: dict[Any, str] = {}
         """Keys of the tasks that have not ended, by their futures."""
         self._asleep: dict[str, float] = {}
@@ -50,9 +52,9 @@ class Run:
         """The tasks that ended since somebody asked: their keys and futures."""
         if not self._ended.has_ready():
             return []
-        found = self._ended.next_batch(block=False)
         # Those that were moved come back as cancelled; nobody waits for them.
-        return [(self._open.pop(future), future) for future in found if future in self._open]
+        found = [f for f in self._ended.next_batch(block=False) if f in self._open]
+        return [(key, self._futures.pop(key)) for key in map(self._open.pop, found)]
 
     def cancel(self) -> None:
         """Give up what has not ended."""
@@ -118,7 +120,7 @@ class Run:
                 _called,
                 task.function,
                 task.arguments,
-                [self._futures[before] for before in task.after],
+                [self._futures[before] for before in task.after if before in self._futures],
                 key=f"snugly-{key}-{run}",
                 pure=False,
                 priority=-order[key],
