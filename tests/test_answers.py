@@ -101,9 +101,11 @@ def run(page, folder, name="page"):
         (folder / file).write_text(content)
     script = folder / f"{name.replace('-', '_')}.py"
     script.write_text(page.script)
-    # The numbers on the pages are a CPU's, with the settings that TensorFlow starts with.
+    # The numbers on the pages are a CPU's, with the settings that TensorFlow starts with where it
+    # turns oneDNN on by itself.
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TF_")}
     environment |= {"CUDA_VISIBLE_DEVICES": "-1", "COLUMNS": "120", "PYTHONUNBUFFERED": "1"}
+    environment["TF_ENABLE_ONEDNN_OPTS"] = "1"
     done = subprocess.run(
         [sys.executable, script.name],
         cwd=folder,

@@ -13,7 +13,7 @@ from snugly.devices.software import (
     Software,
     detect_software,
     read_cuda_build,
-    read_neural_instructions,
+    read_instructions,
 )
 from snugly.units import Size
 
@@ -107,26 +107,34 @@ def test_uncounted_allocations_are_noted():
 
 
 def test_on_an_older_processor_onednn_is_off_by_itself():
-    older = make_software(neural_instructions=False)
-    assert codes(older) == {"SNG906"}
-    assert codes(make_software(neural_instructions=True)) == {"SNG901"}
-    told = make_software(neural_instructions=False, variables=(("TF_ENABLE_ONEDNN_OPTS", "1"),))
+    older = frozenset(("avx2", "avx512f"))
+    assert codes(make_software(instructions=older)) == {"SNG906"}
+    assert codes(make_software(instructions=frozenset(("avx_vnni",)))) == {"SNG901"}
+    told = make_software(instructions=older, variables=(("TF_ENABLE_ONEDNN_OPTS", "1"),))
     assert codes(told) == {"SNG901"}
+
+
+def test_wide_vectors_and_bfloat16_are_assumed_where_nobody_says():
+    assert make_software().wide_vectors
+    assert make_software().multiplies_bfloat16
+    assert not make_software(instructions=frozenset(("avx512_vnni",))).multiplies_bfloat16
+    assert make_software(instructions=frozenset(("amx_bf16",))).multiplies_bfloat16
+    assert make_software(instructions=frozenset(("avx2", "avx512f"))).wide_vectors
+    assert not make_software(instructions=frozenset(("avx2", "avx_vnni"))).wide_vectors
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("processor\t: 0\nflags\t\t: fpu avx2 avx512f\n", False),
-        ("processor\t: 0\nflags\t\t: fpu avx512_vnni fma\n", True),
+        ("processor\t: 0\nflags\t\t: fpu avx2 avx512f\n", {"fpu", "avx2", "avx512f"}),
         ("Processor\t: ARMv8\nFeatures\t: fp asimd\n", None),
     ],
 )
 def test_a_processor_tells_its_instructions(tmp_path, text, expected):
     path = tmp_path / "cpuinfo"
     path.write_text(text, encoding="utf-8")
-    assert read_neural_instructions(path) is expected
-    assert read_neural_instructions(tmp_path / "missing") is None
+    assert read_instructions(path) == expected
+    assert read_instructions(tmp_path / "missing") is None
 
 
 def test_the_asynchronous_gpu_allocator_is_noted():

@@ -1,4 +1,4 @@
-"""One small real cluster for all tests of this room, in processes of its own."""
+"""A small real cluster for the tests of a module, in processes of its own."""
 
 import os
 
@@ -9,7 +9,8 @@ from distributed import Client, LocalCluster
 import snugly
 
 
-@pytest.fixture(scope="session")
+# One for each module: the room's next neighbours look at all processes below their own.
+@pytest.fixture(scope="module")
 def cluster():
     # Workers inherit it; TensorFlow's greetings are nothing to read in a test's output.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -26,7 +27,7 @@ def cluster():
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def client(cluster):
     with Client(cluster) as connected:
         yield connected

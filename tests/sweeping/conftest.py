@@ -54,7 +54,8 @@ def folder(script, monkeypatch):
     return script.parent
 
 
-@pytest.fixture(scope="session")
+# One for each module: the room's next neighbours look at all processes below their own.
+@pytest.fixture(scope="module")
 def cluster():
     # Workers inherit it; TensorFlow's greetings are nothing to read in a test's output.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

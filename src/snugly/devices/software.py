@@ -56,6 +56,12 @@ NEURAL_INSTRUCTIONS: Final = frozenset(
 """On x86 processors with one of these TensorFlow uses oneDNN unless it is told not to
 (DefaultOneDnnPolicy, tensorflow/core/util/port.cc, 2.21); the names are those of Linux."""
 
+WIDE_VECTORS: Final = "avx512f"
+"""With these instructions oneDNN multiplies in blocks it has copied, and takes memory for them."""
+
+BFLOAT16: Final = frozenset(("avx512_bf16", "amx_bf16"))
+"""With one of these oneDNN multiplies bfloat16 as it is; without, it sums in float32 apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Software:
@@ -70,8 +76,8 @@ class Software:
     """Whether the installed build can use NVIDIA GPUs; None where it does not say."""
     variables: tuple[tuple[str, str], ...]
     """Memory variables that are set."""
-    neural_instructions: bool | None = None
-    """Whether the processor has any of `NEURAL_INSTRUCTIONS`; None where nobody says."""
+    instructions: frozenset[str] | None = None
+    """The instruction sets of the processor, as Linux names them; None where nobody says."""
 
     @property
     def tensorflow(self) -> str | None:
@@ -99,7 +105,19 @@ class Software:
         value = dict(self.variables).get("TF_ENABLE_ONEDNN_OPTS")
         if value is not None:
             return value.strip().lower() not in {"0", "false", "f"}
-        return self.machine in {"x86_64", "AMD64"} and self.neural_instructions is not False
+        if self.machine not in {"x86_64", "AMD64"}:
+            return False
+        return self.instructions is None or not NEURAL_INSTRUCTIONS.isdisjoint(self.instructions)
+
+    @property
+    def wide_vectors(self) -> bool:
+        """Whether there is AVX-512; assumed where nobody says, for it takes more memory."""
+        return self.instructions is None or WIDE_VECTORS in self.instructions
+
+    @property
+    def multiplies_bfloat16(self) -> bool:
+        """Whether the processor has products of bfloat16; assumed where nobody says."""
+        return self.instructions is None or not BFLOAT16.isdisjoint(self.instructions)
 
     @property
     def cpu_allocator(self) -> str:
@@ -124,17 +142,17 @@ def detect_software(environment: Mapping[str, str]) -> Software:
         variables=tuple(
             (name, environment[name]) for name in MEMORY_VARIABLES if name in environment
         ),
-        neural_instructions=read_neural_instructions(),
+        instructions=read_instructions(),
     )
 
 
-def read_neural_instructions(path: Path = Path("/proc/cpuinfo")) -> bool | None:
-    """Whether the processor has instructions for neural networks; None where it does not say."""
+def read_instructions(path: Path = Path("/proc/cpuinfo")) -> frozenset[str] | None:
+    """The instruction sets of the processor; None where the system does not say."""
     try:
         found = re.search(r"^flags\s*:(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     except OSError:
         return None
-    return None if found is None else not NEURAL_INSTRUCTIONS.isdisjoint(found[1].split())
+    return None if found is None else frozenset(found[1].split())
 
 
 def _version(name: str) -> str | None:

@@ -19,7 +19,15 @@ def this_machine() -> Machine:
 
 def cpu_machine() -> Machine:
     """The kernels TensorFlow would choose on this machine's processor."""
-    return Machine("cpu", _onednn(), _threads(), _tensorflow())
+    software = detect_software(os.environ)
+    return Machine(
+        "cpu",
+        _onednn(),
+        _threads(),
+        _tensorflow(),
+        software.wide_vectors,
+        software.multiplies_bfloat16,
+    )
 
 
 def gpu_machine() -> Machine:

@@ -44,6 +44,8 @@ class Machine:
     onednn: bool = True
     threads: int = 2
     tensorflow: tuple[int, int] = (2, 21)  # the version, for kernels that were not always the same
+    wide_vectors: bool = True  # AVX-512, for which oneDNN has products of its own
+    multiplies_bfloat16: bool = True  # with instructions made for it, AVX-512 BF16 or AMX
 
 
 @dataclass(slots=True)

@@ -100,7 +100,7 @@ case(
 )
 
 # Products.
-for dtype in ("float32", "float16"):
+for dtype in ("float32", "float16", "bfloat16"):
     case(
         f"matmul {dtype}",
         tf.matmul,

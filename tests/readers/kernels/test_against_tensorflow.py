@@ -49,9 +49,15 @@ def survey(request: pytest.FixtureRequest) -> tuple[Machine, list[dict[str, Any]
         text=True,
         timeout=300,
     )
-    version = detect_software(os.environ).tensorflow_version
-    assert version is not None
-    machine = Machine(onednn=onednn, threads=THREADS, tensorflow=version)
+    software = detect_software(os.environ)
+    assert software.tensorflow_version is not None
+    machine = Machine(
+        onednn=onednn,
+        threads=THREADS,
+        tensorflow=software.tensorflow_version,
+        wide_vectors=software.wide_vectors,
+        multiplies_bfloat16=software.multiplies_bfloat16,
+    )
     return machine, json.loads(finished.stdout)
 
 

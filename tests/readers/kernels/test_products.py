@@ -1,5 +1,7 @@
 """Matrix products and einsum: scratch as measured with TensorFlow 2.21 on AVX-512."""
 
+from dataclasses import replace
+
 import pytest
 
 from snugly.readers.kernels import behaviour_of
@@ -47,6 +49,23 @@ def test_halves_are_multiplied_as_float32_copies_without_onednn(node) -> None:
 def test_bfloat16_is_copied_for_onednn_by_a_single_thread(node) -> None:
     product = node("MatMul", [(256, 300), (300, 200)], [(256, 200)], dtype="bfloat16")
     assert behaviour_of(product).workspace == (41856,)
+
+
+@pytest.mark.parametrize(("threads", "scratch"), [(1, 18048), (2, 35968), (4, 71808)])
+def test_without_its_instructions_bfloat16_is_summed_in_float32(node, threads, scratch) -> None:
+    shapes = [(8, 64, 60), (8, 60, 70)], [(8, 64, 70)]
+    product = node("BatchMatMulV2", *shapes, dtype="bfloat16", threads=threads)
+    product.machine = replace(product.machine, multiplies_bfloat16=False)
+    assert behaviour_of(product).workspace == (scratch,)
+
+
+def test_without_wide_vectors_onednn_asks_for_nothing_and_leaves_halves_alone(node) -> None:
+    product = node("BatchMatMulV2", [(8, 64, 60), (8, 60, 70)], [(8, 64, 70)])
+    product.machine = replace(product.machine, wide_vectors=False)
+    assert behaviour_of(product).workspace == (0,)
+    halves = node("MatMul", [(256, 300), (300, 200)], [(256, 200)], dtype="bfloat16")
+    halves.machine = replace(halves.machine, wide_vectors=False)
+    assert behaviour_of(halves).workspace == (307200, 240000, 204800)
 
 
 def test_a_fused_addend_is_written_over(node) -> None:

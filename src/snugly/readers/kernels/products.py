@@ -6,7 +6,13 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from snugly.readers.kernels.behaviour import PLAIN, Behaviour, rule, same_buffer
-from snugly.readers.kernels.onednn import Product, product_scratch, runs_onednn, runs_own_cpu_kernel
+from snugly.readers.kernels.onednn import (
+    Product,
+    float32_sums,
+    product_scratch,
+    runs_onednn,
+    runs_own_cpu_kernel,
+)
 
 if TYPE_CHECKING:
     from snugly.readers.node import Node
@@ -26,10 +32,18 @@ def single_precision_copies(node: Node) -> Behaviour:
 
 
 def scratch(node: Node, left_transposed: bool, right_transposed: bool, threads: int) -> int:
-    """What oneDNN asks for to multiply the node's first two inputs."""
+    """What oneDNN asks for to multiply the node's first two inputs.
+
+    Without AVX-512 its matrices go to one routine that asks for nothing: 0 bytes were measured in
+    every case of the survey on a processor with AVX2.
+    """
+    if not node.machine.wide_vectors:
+        return 0
     left, right, result = node.inputs[0].shape, node.inputs[1].shape, node.outputs[0].shape
     if not left or not right or result is None:
         return 0
+    if node.inputs[0].dtype == "bfloat16" and not node.machine.multiplies_bfloat16:
+        return float32_sums(result, threads)
     rows, inner = left[-2:][::-1] if left_transposed else left[-2:]
     product = Product(
         batch=prod(result[:-2]),
