@@ -314,3 +314,38 @@ def test_the_beginning_of_a_line_in_pytests_summary_says_no_more_than_the_line()
     summary = f"FAILED t.py::t - {begins}..."
     assert not any(finding.is_memory for finding in explain(f"{benign}\n{summary}"))
     assert explain(summary)[0].is_memory
+
+
+HANDLE = (
+    "E external/xla/xla/stream_executor/cuda/cuda_dnn.cc:439] Could not create cudnn handle:"
+    " CUDNN_STATUS_INTERNAL_ERROR\n"
+    "E external/xla/xla/stream_executor/cuda/cuda_dnn.cc:443] Memory usage: {free} bytes free,"
+    " 47587131392 bytes total.\n"
+)
+
+
+@pytest.mark.parametrize(("free", "is_memory"), [(46637514752, False), (209715200, True)])
+def test_a_library_that_does_not_start_on_an_empty_card_is_no_matter_of_memory(free, is_memory):
+    finding = explain(HANDLE.format(free=free))[0]
+    assert (finding.code, finding.is_memory) == ("SNG711", is_memory)
+    assert ("were free on the card" in finding.cause) is not is_memory
+
+
+NO_TENSORRT = (
+    "W tensorflow/compiler/tf2tensorrt/utils/py_utils.cc:38] TF-TRT Warning:"
+    " Could not find TensorRT\n"
+)
+CREATED = (
+    "I tensorflow/core/common_runtime/gpu/gpu_device.cc:1532] Created device /job:localhost/"
+    "replica:0/task:0/device:GPU:0 with 6882 MB memory:  -> device: 0, name: Tesla P4\n"
+)
+
+
+def test_that_no_gpu_is_used_is_not_said_where_the_log_shows_one_in_use():
+    assert codes(NO_TENSORRT) == ["SNG759"]
+    assert codes(NO_TENSORRT + CREATED) == []
+    # A failure to load is no notice: it ended something, whatever another process uses.
+    missing = (
+        "ImportError: libcudnn.so.8: cannot open shared object file: No such file or directory"
+    )
+    assert codes(CREATED + missing)[0] == "SNG759"

@@ -104,8 +104,9 @@ _ENDED_BADLY: Final = re.compile(
 _ENDED_WELL: Final = re.compile(
     r"\b(?:[Ff]ail(?:ed|ures?)|[Ee]rrors?|[Ee]xceptions?)\b\W{1,4}(?:0|[Nn]one|[\d.]{1,12})\b"
     r"|\b(?:0|[Nn]o|[Ww]ithout(?: an?)?|[Ss]quared|[Aa]bsolute|[Vv]alidation|[Tt]est"
-    r"|[Tt]rain\w{0,4}) (?:[Ff]ail(?:ed|ures?)|[Ee]rrors?)\b|\b(?:PASSED|passed|OK|ok)\b"
-    r"|Unable to register|NUMA|TensorRT|\bI tensorflow/core/common_runtime/executor"
+    r"|[Tt]rain\w{0,4}) (?:[Ff]ail(?:ed|ures?)|[Ee]rrors?)\b(?!: [A-Za-z])"
+    r"|\b(?:PASSED|passed|OK|ok)\b|Unable to register|NUMA|TensorRT"
+    r"|\bI tensorflow/core/common_runtime/executor"
 )
 _INFORMATION: Final = re.compile(r"I(?:\d{4} .{1,60}| )\S{0,200}:\d{1,6}\] ")
 

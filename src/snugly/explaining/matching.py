@@ -65,6 +65,8 @@ class Matches:
     tail: list[Line] = field(default_factory=list)
     """The last lines."""
     length: int = 0
+    uses_gpu: bool = False
+    """Whether TensorFlow says that it has a GPU and computes on it."""
 
     @property
     def found(self) -> list[Match]:
@@ -81,6 +83,14 @@ _REBUILDING: Final = ("load_model", "from_config", "model_from_json", "deseriali
 
 _CUT: Final = ("...", "…")
 _SHORTEST_BEGINNING: Final = 12
+
+_USES_GPU: Final = (
+    "/device:gpu:0 with ",
+    "loaded cudnn version",
+    "initialized for platform cuda",
+    "initialized for platform rocm",
+)
+"""Of what TensorFlow prints once a GPU is in use, in lower case."""
 
 _LAST_WORDS: Final = 4
 """So many lines at the end may be a complaint without calling themselves an error."""
@@ -114,6 +124,7 @@ class Matcher:
             # Most texts are nowhere in a block; what is left is looked for line by line.
             blob = "\n".join(line.text for line in block).lower()
             possible = [known for known in self._patterns if known[0] in blob]
+            matches.uses_gpu = matches.uses_gpu or any(words in blob for words in _USES_GPU)
             for line in block:
                 position += 1
                 if continues_traceback(line.text):

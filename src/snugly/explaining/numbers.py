@@ -57,6 +57,8 @@ _DEVICE: Final = re.compile(r"Created (?:TensorFlow )?device .{0,200} with (\d{1
 _FREE_OF_TOTAL: Final = re.compile(
     r"totalMemory: ([\d.]{1,10})([KMGT]iB) freeMemory: ([\d.]{1,10})([KMGT]iB)"
 )
+_CARD: Final = re.compile(r"Memory usage: (\d{1,20}) bytes free, (\d{1,20}) bytes total")
+"""xla/stream_executor/cuda/cuda_dnn.cc, where cuDNN could not start: what the driver says then."""
 _RESIDENT: Final = re.compile(r"anon-rss:(\d{1,20})kB")
 _MISSING: Final = re.compile(r"Requested: (\d{1,20}), available (-?\d{1,20}), missing: (\d{1,20})")
 
@@ -82,6 +84,8 @@ class Numbers:
     largest_free: Size | None = None
     total: Size | None = None
     """What the card has in all."""
+    card_free: Size | None = None
+    """What the driver had to give on the card when cuDNN did not start."""
     resident: Size | None = None
     """What a killed process held."""
     missing: Size | None = None
@@ -167,14 +171,21 @@ class NumberReader:
             chunk = _size(int(found[1]))
             if chunk is not None and (numbers.largest_free or 0) < chunk:
                 numbers.largest_free = chunk
-        if "MB memory" in text and (found := _DEVICE.search(text)):
-            numbers.limit = numbers.limit or _size(int(found[1]) * 1024**2)
-        if "totalMemory" in text and (found := _FREE_OF_TOTAL.search(text)):
-            numbers.total = _written(found[1], found[2])
+        self._card(text)
         if "anon-rss" in text and (found := _RESIDENT.search(text)):
             numbers.resident = _size(int(found[1]) * 1024)
         if "missing" in text and (found := _MISSING.search(text)):
             numbers.missing = _size(int(found[3]))
+
+    def _card(self, text: str) -> None:
+        numbers = self.numbers
+        if "MB memory" in text and (found := _DEVICE.search(text)):
+            numbers.limit = numbers.limit or _size(int(found[1]) * 1024**2)
+        if "totalMemory" in text and (found := _FREE_OF_TOTAL.search(text)):
+            numbers.total = _written(found[1], found[2])
+        if "bytes free" in text and (found := _CARD.search(text)):
+            numbers.card_free = _size(int(found[1]))
+            numbers.total = _size(int(found[2]))
 
     def _asked(self, text: str) -> None:
         if found := _TENSOR.search(text):

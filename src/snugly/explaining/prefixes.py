@@ -21,7 +21,8 @@ _TIMES: Final = tuple(
         rf"{_DAY},?[T ]{_CLOCK}:? {{1,4}}",
         rf"\[{_DAY},?[T ]{_CLOCK}[^\]]{{0,60}}\]:? ?",
         r"\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?:? {1,4}",
-        r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,80} (?:\S{1,60}: )?",  # syslog, journald
+        # syslog and journald, with the month's name in any language
+        r"[^\W\d_]{3,5}\.? {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,80} (?:\S{1,60}: )?",
         r"\[ {0,8}\d{1,9}\.\d{3,6}\] ",  # dmesg
         r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}\] ",  # dmesg -T
         (

@@ -41,6 +41,7 @@ FAMILIES: Final = (
     "machines",
     "cards",
     "languages",
+    "platforms",
     "ends",
     "sentences",
 )
