@@ -56,9 +56,14 @@ lint: uv  ## ruff, pyright, import-linter
 # made once.
 PYTEST := $(RUN) pytest --numprocesses auto --dist worksteal
 
+# Many tests measure memory or race processes, and a neighbour that starts TensorFlow at the wrong
+# moment can upset them. So what failed is run once more, one test at a time, and must pass there;
+# the first failure stays in the output.
+ALONE := $(RUN) pytest --numprocesses 0 --last-failed --last-failed-no-failures none
+
 .PHONY: pytest
 pytest: coverage  ## the tests, and 100 % branch coverage of the pure rooms
-	$(PYTEST) $(PURE_TESTS:%=--ignore=%)
+	$(PYTEST) $(PURE_TESTS:%=--ignore=%) || $(ALONE) $(PURE_TESTS:%=--ignore=%)
 
 # A failing test leaves the coverage check out; both must pass.
 .PHONY: coverage
