@@ -1,6 +1,7 @@
 """Rules for all tests: in CI, a skipped test is a failed one, unless the machine is the reason."""
 
 import os
+import signal
 
 import pytest
 
@@ -8,6 +9,11 @@ import pytest
 # steps need other memory and TensorFlow keeps figures of it, so the tests would prove one thing
 # here and another there. Those that are about processors without it say so themselves.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+
+# A job that a script puts into the background ignores Ctrl-C, and so does all that it starts: tests
+# that press it would wait in vain.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ALLOWED_IN_CI = ("needs a GPU", "needs shared data", "needs a browser")
 """A skip whose reason begins with one of these is not CI's to run."""
