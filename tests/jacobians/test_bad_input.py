@@ -31,7 +31,7 @@ def creating(x):
         (lambda x: x, X, {"out": "j.csv"}, "SNG529", "j.csv"),
         (lambda x: x, X, {"wrt": [X]}, "SNG529", "not a variable"),
         (lambda x: x[0], X, {"per_example": True}, "SNG529", "batch"),
-        (lambda x: x, X, {"engine": "dask"}, "SNG529", "this process"),
+        (lambda x: x, X, {"engine": "dask"}, "SNG587", "no engine"),
         (lambda x: x + tf.random.normal((3,)), X, {"out": "j.npy"}, "SNG528", "random"),
         ("no function", X, {}, "SNG529", "not a function"),
     ],
