@@ -110,6 +110,17 @@ rescue.allow_tensors(ctypes.addressof(limit), 50)
 make(tensor, 5); assert buffer[2] and rescue.tensor_calls == 0 and limit.value == 10
 make(tensor, 0); assert rescue.tensor_calls == 0
 make(tensor, 20); assert buffer[2] and rescue.tensor_calls == 1 and limit.value == 50
+# and RLIMIT_DATA, too, by less than for others, but never lowered
+limit.value = 10
+rescue.allow(data + 320 * MIB, -1)
+make(tensor, 20)
+raised = resource.getrlimit(resource.RLIMIT_DATA)[0]
+assert raised == data + 320 * MIB - (data + 320 * MIB) // 16
+limit.value = 10
+rescue.allow(data + 320 * MIB, -1, data + 319 * MIB)
+make(tensor, 20)
+assert resource.getrlimit(resource.RLIMIT_DATA)[0] == data + 319 * MIB
+resource.setrlimit(resource.RLIMIT_DATA, (-1, -1))
 limit.value = 10
 rescue.forget_tensors()
 make(tensor, 20); assert not buffer[2] and limit.value == 10

@@ -182,7 +182,7 @@ class Enclosure:
                 soft = max(soft, policy.lifted_limit(look.data, self.blocks[0].offered))
             if self.rescue is not None:
                 lifted = max(soft, look.data + self.beyond(look))
-                self.rescue.allow(lifted, self._before.hard)
+                self.rescue.allow(lifted, self._before.hard, soft)
             if abs(soft - self._soft) < _NOTICED and not self._was_raised():
                 return
             self._soft = soft
@@ -270,7 +270,7 @@ class Enclosure:
             import resource
 
             if self.rescue is not None:  # one that is under way may still set it
-                self.rescue.allow(self._before.soft, self._before.hard)
+                self.rescue.allow(self._before.soft, self._before.hard, self._before.soft)
             resource.setrlimit(resource.RLIMIT_DATA, (self._before.soft, self._before.hard))
         if self._memory is not None:
             self._memory.close()

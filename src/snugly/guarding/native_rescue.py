@@ -13,7 +13,7 @@ A function that gives memory (arguments in rdi, rsi, rdx, rcx; it fails with 0, 
     mov rbx, rdi; mov r12, rsi; mov r13, rdx; mov r14, rcx
     movabs rax, FIRST; call rax
     test rax, rax; jnz done       ; or: test eax, eax; nop; jz done
-    movabs rsi, ROOM              ; struct {lifted, hard, calls, limit, most, tensors}
+    movabs rsi, ROOM              ; _Room, which begins with {lifted, hard}
     lock inc qword [rsi+16]       ; calls
     mov edi, 2; mov eax, 160      ; setrlimit(RLIMIT_DATA, {lifted, hard})
     syscall
@@ -30,8 +30,12 @@ A constructor of a tensor begins and ends likewise; between them it looks at wha
     movabs rax, ROOM
     lock inc qword [rax+40]                       ; tensors
     mov rcx, [rax+24]; mov rdx, [rax+32]; mov [rcx], rdx    ; *limit = most
-    mov rsi, rax; mov edi, 2; mov eax, 160        ; setrlimit(RLIMIT_DATA, {lifted, hard})
+    lea rsi, [rax+48]; mov edi, 2; mov eax, 160   ; setrlimit(RLIMIT_DATA, {tensors' own, hard})
     syscall
+
+Tensors are given a little less than all others. TensorFlow's allocator takes as large a region for
+one as the limit lets it, and then a list of the region's pieces, 8 bytes for each 256, from
+`operator new`: there must be room for that.
 """
 
 from __future__ import annotations
@@ -47,19 +51,22 @@ _CALL: Final = bytes.fromhex("ffd0")
 _FAILS: Final = {
     "nothing": bytes.fromhex("4885c0 753e"),  # test rax, rax; jnz done
     "code": bytes.fromhex("85c090 743e"),  # test eax, eax; nop; jz done
-    "tensor": bytes.fromhex("488b4318 4885c0 7453 4883781000 754c"),
+    "tensor": bytes.fromhex("488b4318 4885c0 7454 4883781000 754d"),
 }
 _RAISE: Final = bytes.fromhex("48be")
 _RAISED: Final = bytes.fromhex("f048ff4610 bf02000000 b8a0000000 0f05")
 _RAISE_TENSORS: Final = bytes.fromhex("48b8")
 _RAISED_TENSORS: Final = bytes.fromhex(
-    "f048ff4028 488b4818 488b5020 488911 4889c6 bf02000000 b8a0000000 0f05"
+    "f048ff4028 488b4818 488b5020 488911 488d7030 bf02000000 b8a0000000 0f05"
 )
 _AGAIN: Final = bytes.fromhex("4889df 4c89e6 4c89ea 4c89f1 4883c408 415e 415d 415c 5b 48b8")
 _END: Final = bytes.fromhex("ffe0 4883c408 415e 415d 415c 5b c3")
 _UNLIMITED: Final = 2**64 - 1
 _READ_EXECUTE: Final = mmap.PROT_READ | mmap.PROT_EXEC
 _ALIGNED: Final = 16
+_PIECES: Final = 16
+"""Of what others may have, a share of so much is kept from tensors: twice what lists of a region's
+pieces take (kMinAllocationSize, xla/tsl/framework/bfc_allocator.h, TensorFlow 2.21)."""
 
 Failure: TypeAlias = Literal["nothing", "code", "tensor"]
 
@@ -69,7 +76,10 @@ class _Room(ctypes.Structure):
 
     _fields_ = [
         (name, ctypes.c_uint64)
-        for name in ("lifted", "hard", "calls", "limit", "most", "tensor_calls")
+        for name in (
+            *("lifted", "hard", "calls", "limit", "most", "tensor_calls"),
+            *("lifted_for_tensors", "hard_again"),
+        )
     ]
 
 
@@ -77,7 +87,8 @@ class NativeRescue:
     """The instructions of this process; they and what they read stay where they are for ever."""
 
     def __init__(self) -> None:
-        self._room = _Room(_UNLIMITED, _UNLIMITED)
+        self._room = _Room()
+        self.allow(-1, -1)
         self._spare = ctypes.c_uint64(_UNLIMITED)
         self._room.limit = ctypes.addressof(self._spare)
         self._code: mmap.mmap | None = None
@@ -93,10 +104,13 @@ class NativeRescue:
         """How often tensors were given that had been refused."""
         return int(self._room.tensor_calls)
 
-    def allow(self, lifted: int, hard: int) -> None:
-        """How far the soft RLIMIT_DATA may be raised; negative: without limit."""
-        self._room.hard = _UNLIMITED if hard < 0 else hard
-        self._room.lifted = _UNLIMITED if lifted < 0 else min(lifted, self._room.hard)
+    def allow(self, lifted: int, hard: int, soft: int = 0) -> None:
+        """How far the soft RLIMIT_DATA, as it stands, may be raised; negative: without limit."""
+        most = _UNLIMITED if hard < 0 else hard
+        every = _UNLIMITED if lifted < 0 else min(lifted, most)
+        tensors = every if lifted < 0 else min(every, max(soft, every - every // _PIECES))
+        self._room.hard = self._room.hard_again = most
+        self._room.lifted, self._room.lifted_for_tensors = every, tensors
 
     def allow_tensors(self, address: int, most: int) -> None:
         """Where the limit of tensors lies, and how far it may be raised."""
