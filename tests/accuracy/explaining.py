@@ -47,6 +47,8 @@ SETS = {
     "seventeenth": FOLDER / "explaining_seventeenth.txt",
     "eighteenth": FOLDER / "explaining_eighteenth.txt",
     "nineteenth": FOLDER / "explaining_nineteenth.txt",
+    "twentieth": FOLDER / "explaining_twentieth.txt",
+    "twentyfirst": FOLDER / "explaining_twentyfirst.txt",
 }
 
 

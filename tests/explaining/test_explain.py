@@ -1,6 +1,7 @@
 """`explain`: texts, paths and clues that belong together."""
 
 import io
+import random
 from pathlib import Path
 
 import pytest
@@ -349,3 +350,87 @@ def test_that_no_gpu_is_used_is_not_said_where_the_log_shows_one_in_use():
         "ImportError: libcudnn.so.8: cannot open shared object file: No such file or directory"
     )
     assert codes(CREATED + missing)[0] == "SNG759"
+
+
+TRACEBACK = (
+    'Traceback (most recent call last):\n  File "train.py", line 4, in <module>\n    run()\n'
+)
+REFUSED = (
+    "W external/local_tsl/tsl/framework/bfc_allocator.cc:485] Allocator (GPU_0_bfc) ran out of"
+    " memory trying to allocate 9.00GiB (rounded to 9663676416)requested by op Conv2D\n"
+)
+
+
+@pytest.mark.parametrize("exit_code", [137, -9, 139, 134, 143])
+def test_a_traceback_at_the_end_contradicts_a_signal(exit_code):
+    # GIVEN a program that ended with an exception, of which Python makes exit code 1
+    first, second = explain(f"{TRACEBACK}ValueError: unknown optimiser 'adamz'", exit_code)
+    # THEN the exception is the cause, and the signal is told as what it is: a contradiction
+    assert (first.code, first.is_memory) == ("SNG799", False)
+    assert second.severity == "warning"
+    assert second.confidence <= 0.3
+    assert "traceback" in second.cause
+
+
+def test_an_exit_code_that_a_wrapper_mentions_is_contradicted_alike():
+    log = "".join(f"trainer_1  | {line}\n" for line in TRACEBACK.splitlines())
+    found = codes(f"{log}trainer_1  | KeyError: 'lr'\ntrainer_1 exited with code 137")
+    assert found == ["SNG799", "SNG724"]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        # The program went on.
+        f"{TRACEBACK}ValueError: try again\nEpoch 2\nEpoch 3\n",
+        # It is a thread's, which programs outlive.
+        f"Exception in thread Thread-3 (prefetch):\n{TRACEBACK}ValueError: closed file",
+        # It tells how another process ended.
+        f"{TRACEBACK}EOFError",
+        f"{TRACEBACK}RuntimeError: a worker process died unexpectedly",
+        f"{TRACEBACK}ChildFailedError: train.py failed",
+    ],
+)
+def test_what_does_not_end_a_program_does_not_contradict_a_signal(log):
+    first = explain(log, exit_code=137)[0]
+    assert (first.code, first.is_memory) == ("SNG724", True)
+
+
+def test_a_refusal_that_a_program_survived_did_not_end_it():
+    # GIVEN a refusal, then work, then a mistake of the program's own
+    log = f"{REFUSED}trying a batch of 128\nEpoch 1/1\n{TRACEBACK}"
+    first, *others = explain(f"{log}TypeError: not JSON serializable")
+    assert (first.code, first.is_memory) == ("SNG799", False)
+    assert {one.severity for one in others} == {"warning"}
+    # WHEN nothing says that it went on, or what ended it is TensorFlow's THEN memory is the cause
+    assert codes(f"{REFUSED}{TRACEBACK}TypeError: not JSON serializable")[0] == "SNG701"
+    assert codes(f"{log}InternalError: Dst tensor is not initialized.")[0] == "SNG701"
+    assert codes(f"{log}NameError: name 'history' is not defined")[0] == "SNG701"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "E       AssertionError: assert 'out of memory' in 'batch_size=12 fits'",
+        "E       assert 'CUDA_ERROR_OUT_OF_MEMORY' in log",
+        "FileNotFoundError: [Errno 2] No such file or directory: 'logs/out of memory.txt'",
+        "AttributeError: module 'torch.cuda' has no attribute 'OutOfMemoryError'",
+        "from tensorflow.errors import ResourceExhaustedError",
+        "container OOM-killed: false",
+    ],
+)
+def test_the_name_of_a_lack_is_not_a_lack(line):
+    assert not any(one.is_memory for one in explain(line))
+
+
+def test_any_name_in_a_module_of_exceptions_is_one():
+    finding = explain("google.api_core.exceptions.PermissionDenied: 403 on projects/p")[0]
+    assert finding.code == "SNG784"
+    assert codes("google.api_core.exceptions.Unknown: 500 try again") == ["SNG799"]
+    assert codes("there were several errors. Nothing: fine") == []
+
+
+def test_noise_and_nothing_are_nothing():
+    noise = bytes(random.Random(5).randrange(256) for _ in range(100_000))  # noqa: S311 - no secret
+    for content in (noise, b"", b"\n\n", b"\x00" * 4096):
+        assert explain(content) == []

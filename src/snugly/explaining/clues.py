@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from snugly.explaining.exit_codes import end_of, mentioned
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from snugly.explaining.exit_codes import End
+    from snugly.explaining.lines import Line
     from snugly.explaining.matching import Match, Matches
     from snugly.explaining.numbers import Numbers
 
@@ -29,6 +31,16 @@ GROWTH: Final = frozenset({"SNG713", "SNG714", "SNG715", "SNG716"})
 
 HOST_SHORTAGE: Final = frozenset({"SNG702", "SNG725", "SNG726", "SNG727", "SNG728"})
 """An allocation of the computer's memory was refused; a mere warning is not enough here."""
+
+REFUSALS: Final = HOST_SHORTAGE | {f"SNG{number}" for number in range(700, 713)} | {"SNG735"}
+"""Memory was refused to a program that is told so, and may go on."""
+
+_MISTAKES: Final = frozenset(
+    {"AssertionError", "FileNotFoundError", "IndexError", "KeyError", "ModuleNotFoundError"}
+    | {"TypeError", "ValueError", "ZeroDivisionError"}
+)
+"""Names and attributes are not among them: those are missing where a call before them failed."""
+_SURVIVED: Final = "But the program went on after it, and ended of something else."
 
 ENDS: Final = frozenset({"SNG724", "SNG793", "SNG794", "SNG795", "SNG796", "SNG797"})
 """Codes that say how a process ended, not why."""
@@ -52,6 +64,17 @@ _ROOM_TO_START: Final = Size(1024**3)
 
 _NOT_TAKEN: Final = ("unexpected keyword argument", "nrecognized keyword argument")
 
+_OF_OTHERS: Final = re.compile(
+    r"^(?:EOF|BrokenPipe|Connection\w{1,20}|CalledProcess|ChildProcess|Memory|Aborted|Unavailable"
+    r"|Cancelled|Timeout\w{0,8}|OutOfMemory|ResourceExhausted|DeadKernel|ChildFailed)(?:Error|$)"
+    r"|^(?:SystemExit|Broken\w{0,12}Pool|TerminatedWorker)"
+    r"|\b(?:[Ww]orkers?|[Cc]hild\w{0,4}|[Ss]ub-?process|[Pp]rocess(?:es)?|[Jj]ob|[Pp]od|[Cc]ontainer"
+    r"|[Cc]ommand|[Ss]cript|[Kk]ernel|[Aa]ctor|[Rr]anks?|[Tt]asks?)\b.{0,200}"
+    r"\b(?:died|dead|exit\w{0,4}|kill\w{0,3}|terminat\w{2,3}|crash\w{0,3}|fail\w{0,4}|abort\w{0,3}|lost|signal)\b"
+)
+"""Exceptions, as `Name: message`, by which a program tells how another process ended, or that
+memory was refused: those do not contradict a signal."""
+
 _ONEDNN: Final = "oneDNN custom operations are on"
 _ONEDNN_OP: Final = "_Mkl"
 """How TensorFlow names the operations that oneDNN computes."""
@@ -62,21 +85,35 @@ def candidates_of(matches: Matches) -> list[Candidate]:
     return [_candidate(match, matches) for match in matches.found]
 
 
+def _was_survived(match: Match, matches: Matches) -> bool:
+    """Whether the program went on after a refusal, and ended of a mistake of its own."""
+    if matches.exception is None or match.entry.code not in REFUSALS:
+        return False
+    return (
+        match.last < matches.last_traceback
+        and match.progress < matches.progress_at_traceback
+        and matches.exception[0] in _MISTAKES
+        and _is_last_word(matches, None)
+    )
+
+
 def _candidate(match: Match, matches: Matches) -> Candidate:
     entry = match.entry
+    survived = _was_survived(match, matches)
     evidence = [f"line {line.number}: {printable(line.text)}" for line in match.lines]
     if match.count > len(match.lines):
         evidence.append(f"{match.count - len(match.lines):,} more lines like these")
     return Candidate(
         code=entry.code,
-        role=entry.role,
+        role="warning" if survived else entry.role,
         weight=entry.weight,
-        confidence=entry.confidence,
+        confidence=entry.confidence / 2 if survived else entry.confidence,
         is_memory=entry.is_memory,
         evidence=evidence,
         line=match.lines[0].number,
         is_terminal=matches.last_traceback >= 0 and match.last >= matches.last_traceback,
-        explains=entry.explains,
+        explains=frozenset() if survived else entry.explains,
+        notes=[_SURVIVED] if survived else [],
     )
 
 
@@ -163,7 +200,33 @@ def end_candidate(
         explains=frozenset({"SNG797"}),
     )
     _weigh(candidate, end, others)
+    if _ended_by_itself(matches, line):
+        candidate.role = "warning"
+        candidate.confidence = min(candidate.confidence, 0.3)
+        candidate.notes.append(
+            "But the log ends with a traceback, and a program that ends so does not wait for a"
+            " signal: somebody ended what was left of it, or the code is another process's."
+        )
     return candidate
+
+
+def _ended_by_itself(matches: Matches, mention: Line | None) -> bool:
+    """Whether a traceback is the log's last word, and one that says nothing of other processes."""
+    if matches.exception is None or matches.last_traceback < 0 or matches.is_survivable:
+        return False
+    name, message, _ = matches.exception
+    return _OF_OTHERS.search(f"{name}: {message}") is None and _is_last_word(matches, mention)
+
+
+def _is_last_word(matches: Matches, mention: Line | None) -> bool:
+    """Whether nothing stands after the last exception but what mentions an exit code."""
+    if matches.exception is None:
+        return False
+    line = matches.exception[2]
+    told = {line.number} if mention is None else {line.number, mention.number}
+    return bool(matches.tail) and not any(
+        one.number > line.number and one.number not in told for one in matches.tail
+    )
 
 
 def let_messages_go_first(candidates: Sequence[Candidate], matches: Matches) -> None:

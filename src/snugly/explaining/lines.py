@@ -57,6 +57,8 @@ _MODULE_ENDINGS: Final = (
 )
 """Endings that are an exception's only where the module stands before the name."""
 _ALL_ENDINGS: Final = _EXCEPTION_ENDINGS + _MODULE_ENDINGS
+_MODULES: Final = ("exceptions.", "errors.")
+"""Modules of which every name with a capital is an exception's: `google.api_core.exceptions`."""
 _PLAIN_NAME: Final = "error"
 """What some modules of C call their exception: `cv2.error`, `struct.error`, `zlib.error`."""
 
@@ -151,7 +153,7 @@ class Line:
     def exception(self) -> tuple[str, str] | None:
         """The name and message of an exception, where the line is one."""
         if f".{_PLAIN_NAME}" not in self.text and not any(
-            ending in self.text for ending in _ALL_ENDINGS
+            part in self.text for part in _ALL_ENDINGS + _MODULES
         ):
             return None
         for stage in self.stages:
@@ -177,8 +179,10 @@ def exception_on(core: str) -> tuple[str, str] | None:
     endings = _ALL_ENDINGS if found is not None and found["module"] else _EXCEPTION_ENDINGS
     if found is None:
         return None
-    is_plain = found["name"] == _PLAIN_NAME and bool(found["module"])
-    if not is_plain and not found["name"].endswith(endings):
+    name = found["name"]
+    is_plain = name == _PLAIN_NAME and bool(found["module"])
+    is_known = found["module"].endswith(_MODULES) and name[0].isupper()
+    if not is_plain and not is_known and not name.endswith(endings):
         return None
     return found["name"], found["message"] or ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -37,11 +38,14 @@ class Match:
     count: int = 0
     last: int = 0
     """Position of the last line among those looked at."""
+    progress: int = 0
+    """So many lines before the last one said that a program goes on."""
 
-    def add(self, line: Line, position: int) -> None:
+    def add(self, line: Line, position: int, progress: int) -> None:
         """Note a line; of many, the first ones and the last are kept."""
         self.count += 1
         self.last = position
+        self.progress = progress
         if len(self.lines) < KEPT:
             self.lines.append(line)
         else:
@@ -62,6 +66,12 @@ class Matches:
     """Whether the last traceback runs through what rebuilds a saved model."""
     last_traceback: int = -1
     """Where the last traceback began, chained ones included; -1 where there is none."""
+    progress: int = 0
+    """Lines after a message that say that the program goes on."""
+    progress_at_traceback: int = 0
+    """How many of them stood before the last traceback."""
+    is_survivable: bool = False
+    """Whether the last traceback is one of those that programs outlive, such as a thread's."""
     tail: list[Line] = field(default_factory=list)
     """The last lines."""
     length: int = 0
@@ -80,6 +90,21 @@ _LEVELS: Final = ("e ", "w ", "e0", "e1", "w0", "w1")
 
 _REBUILDING: Final = ("load_model", "from_config", "model_from_json", "deserialize")
 """Functions of Keras by which a saved model becomes a model again."""
+
+_GOES_ON: Final = re.compile(
+    r"\b(?:[Ee]pochs?|[Ss]teps?|[Ll]oss|ETA|[Tt]rying|[Rr]etry(?:ing)?|fits|[Ff](?:alling|ell) back"
+    r"|[Rr]educing|[Ss]kipp(?:ed|ing)|[Cc]ontinuing|[Rr]esum(?:ed|ing)|[Ss]av(?:ed|ing)|[Dd]one)\b"
+)
+"""Words of a program that is at work."""
+
+_NAMING: Final = frozenset(
+    {"AttributeError", "FileNotFoundError", "KeyError", "ModuleNotFoundError"}
+    | {"NameError", "SyntaxError"}
+)
+"""Exceptions whose messages are names of a program, which say nothing of memory."""
+
+_OUTLIVED: Final = ("exception in thread", "ignored in", "never retrieved", "logging error")
+"""Of what stands before a traceback that does not end the program, in lower case."""
 
 _CUT: Final = ("...", "…")
 _SHORTEST_BEGINNING: Final = 12
@@ -119,6 +144,7 @@ class Matcher:
         matches = Matches()
         chained_until = -1
         position = -1
+        before = ""
         remaining = iter(lines)
         while block := list(islice(remaining, _BLOCK)):
             # Most texts are nowhere in a block; what is left is looked for line by line.
@@ -133,6 +159,8 @@ class Matcher:
                     if position > chained_until:
                         matches.last_traceback = position
                         matches.is_rebuilding = False
+                        matches.is_survivable = _is_survivable(before, line.text)
+                        matches.progress_at_traceback = matches.progress
                     if beside := beside_traceback(line.text):
                         self._look_at(Line(line.number, beside), position, matches, possible)
                 elif line.is_source:
@@ -140,6 +168,7 @@ class Matcher:
                         matches.is_rebuilding = True
                 else:
                     self._look_at(line, position, matches, possible)
+                before = line.text
             matches.tail = [*matches.tail, *block][-_TAIL:]
         matches.length = position + 1
         if matches.complaint is None:
@@ -167,15 +196,17 @@ class Matcher:
             for place in self._by_exception.get(name, ()):
                 if self._stands(place, line):
                     hit.add(place)
-        if hit and asks_for_nothing(line.text):
+        if hit and (asks_for_nothing(line.text) or _only_names(line, exception)):
             hit = {place for place in hit if not self._entries[place].is_memory}
         if exception is None and not hit and _complains(line, lowered):
             matches.complaint = line
+        if exception is None and not hit and matches.by_entry and _GOES_ON.search(line.text):
+            matches.progress += 1
         for place in hit:
             match = matches.by_entry.get(place)
             if match is None:
                 match = matches.by_entry[place] = Match(self._entries[place])
-            match.add(line, position)
+            match.add(line, position, matches.progress)
 
     def _hit(self, line: Line, lowered: str, possible: list[tuple[str, Pattern, int]]) -> set[int]:
         hit: set[int] = set()
@@ -197,6 +228,20 @@ class Matcher:
             return True
         said = line.said.lower()
         return not any(text in said for text in against)
+
+
+def _only_names(line: Line, exception: tuple[str, str] | None) -> bool:
+    """Whether an exception's message is only the name of something, or compares texts."""
+    if exception is None:
+        return line.core.lstrip().startswith("assert ")
+    name, message = exception
+    return name in _NAMING or (name == "AssertionError" and message.startswith("assert "))
+
+
+def _is_survivable(before: str, text: str) -> bool:
+    """Whether a traceback belongs to a thread, a worker or a logger, by what announces it."""
+    announced = f"{before}\n{text}".lower()
+    return before.startswith("Process ") or any(words in announced for words in _OUTLIVED)
 
 
 def _is_repeated(line: Line, matches: Matches) -> bool:
