@@ -146,7 +146,8 @@ def variants(
             yield Variant(message, name, "\n".join(framed) + "\n")
         # Two ends of one program contradict each other: neither is more right.
         if message.is_failure and not message.text.startswith("process exited"):
-            if message.code in END_CODES:
+            # So does a status that names no cause: any end says more.
+            if message.code in END_CODES or message.code == "SNG799":
                 continue
             for end, exit_code in ENDS:
                 log = "\n".join([*lines, end]) + "\n"

@@ -53,7 +53,9 @@ def test_tensorflows_exceptions_are_known_by_name():
     )
     assert snugly.explain(oom)[0].code == "SNG701"
     bare = like_tensorflows("ResourceExhaustedError", "{{function_node f}}")
-    assert snugly.explain(bare)[0].code == "SNG700"
+    # The name alone stands for memory, open files, messages and quotas: it is no diagnosis.
+    assert (snugly.explain(bare)[0].code, snugly.explain(bare)[0].is_memory) == ("SNG799", False)
+    assert "quotas" in snugly.explain(bare)[0].cause
     launch = like_tensorflows("InternalError", "too many resources requested for launch")
     assert not snugly.explain(launch)[0].is_memory
 

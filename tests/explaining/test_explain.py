@@ -219,10 +219,11 @@ def test_words_of_failure_are_told_only_at_the_end_and_where_nothing_else_is_kno
     ("line", "code", "is_memory"),
     [
         ("RESOURCE_EXHAUSTED: Out of memory while trying", "SNG700", True),
+        # Where it happened is no word of memory: files and messages end there as well.
         (
             "ResourceExhaustedError: {{function_node __inference_5}} Graph execution error:",
-            "SNG700",
-            True,
+            "SNG799",
+            False,
         ),
         ("ResourceExhaustedError: ./model/model-49.tempstate57", "SNG740", False),
         ("RESOURCE_EXHAUSTED: Too many concurrent requests", "SNG742", False),

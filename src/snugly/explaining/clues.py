@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from snugly.explaining.exit_codes import end_of, mentioned
 from snugly.explaining.lines import printable
 from snugly.explaining.rank import Candidate
-from snugly.units import Size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,12 +54,11 @@ _KILL_WEIGHT: Final = 55
 _END_WEIGHT: Final = 44
 """An exit code against messages that are no causes either: a kill says more than an abort."""
 
-_OF_NO_GPU: Final = frozenset({"SNG757", "SNG759"})
-"""Codes that, as notices, say that the processor is used in place of a GPU."""
-
-_STARTING: Final = frozenset({"SNG710", "SNG711"})
-_ROOM_TO_START: Final = Size(1024**3)
-"""More than a context (0.3 to 0.5 GiB, SNG705) with what cuDNN and cuBLAS take at their start."""
+_EXHAUSTED: Final = "ResourceExhausted"
+_OF_MANY: Final = (
+    "Memory, open files, messages and quotas bear this name alike; nothing here says which of them"
+    " it was."
+)
 
 _NOT_TAKEN: Final = ("unexpected keyword argument", "nrecognized keyword argument")
 
@@ -131,7 +129,7 @@ def exception_candidate(matches: Matches) -> Candidate | None:
         evidence=[f"line {line.number}: {printable(f'{name}: {message}' if message else name)}"],
         line=line.number,
         is_terminal=True,
-        notes=[f"It is {printable(name, 80)}."],
+        notes=[f"It is {printable(name, 80)}."] + ([_OF_MANY] if _EXHAUSTED in name else []),
     )
 
 
@@ -267,27 +265,6 @@ def _weigh(candidate: Candidate, end: End, others: Sequence[Candidate]) -> None:
         )
         candidate.is_memory = True
         candidate.confidence = 0.75
-
-
-def not_for_lack(candidates: Sequence[Candidate], numbers: Numbers) -> None:
-    """Take memory's blame from a library that did not start, where the card had room for it."""
-    free = numbers.card_free
-    if free is None or free < _ROOM_TO_START:
-        return
-    for candidate in candidates:
-        if candidate.code in _STARTING and candidate.role == "consequence":
-            candidate.is_memory = False
-            candidate.notes.append(
-                f"But {free} were free on the card, which is more than it needs: the versions of"
-                " cuDNN, CUDA and the driver come first here."
-            )
-
-
-def without_contradicted(candidates: Sequence[Candidate], matches: Matches) -> list[Candidate]:
-    """Candidates without the notices that a GPU is not used, where the log shows that one is."""
-    if not matches.uses_gpu:
-        return list(candidates)
-    return [one for one in candidates if one.role != "notice" or one.code not in _OF_NO_GPU]
 
 
 def support(candidates: Sequence[Candidate], exit_code: int | None) -> None:

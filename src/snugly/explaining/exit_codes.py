@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from snugly.explaining.mentions import only_mentions
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -100,7 +102,7 @@ _SIGNALS: Final = re.compile(r"Signals\.SIG(KILL|SEGV|ABRT|BUS|ILL|TERM|INT): (\
 def mentioned(lines: Sequence[Line]) -> tuple[int, Line] | None:
     """The last telling exit code that these lines mention, with its line."""
     for line in reversed(lines):
-        if line.is_source:
+        if line.is_source or only_mentions(line.core):
             continue
         named = _SIGNALS.search(line.text)
         if named is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from snugly.codes import REGISTRY
 from snugly.errors import InputError
-from snugly.explaining import clues
+from snugly.explaining import clues, contradicting
 from snugly.explaining.arena_lines import About, ArenaReader
 from snugly.explaining.catalogue import catalogue
 from snugly.explaining.evidence import Reading, read_lines
@@ -103,7 +103,7 @@ def explain_stream(
     arena = ArenaReader(is_package=exit_code is not None)  # firmware has no exit code
     lines = arena.watch(numbers.watch(read_lines(file, reading)))
     matches = Matcher(catalogue()).match(lines)
-    candidates = clues.without_contradicted(clues.candidates_of(matches), matches)
+    candidates = contradicting.without_contradicted(clues.candidates_of(matches), matches)
     end = clues.end_candidate(matches, exit_code, candidates)
     own = clues.exception_candidate(matches)
     rebuilding = clues.rebuilding_candidate(matches)
@@ -113,7 +113,8 @@ def explain_stream(
     crash = clues.onednn_crash(matches, candidates)
     if crash is not None:
         candidates.append(crash)
-    clues.not_for_lack(candidates, numbers.numbers)
+    candidates = contradicting.by_free_memory(candidates, numbers.numbers)
+    contradicting.by_mapped_files(candidates, matches)
     candidates += clues.by_numbers(candidates, numbers.numbers)
     clues.let_messages_go_first(candidates, matches)
     clues.support(candidates, exit_code)

@@ -16,6 +16,7 @@ from snugly.explaining.lines import (
     is_complaint,
     may_be_complaint,
 )
+from snugly.explaining.mentions import only_mentions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -102,6 +103,11 @@ _NAMING: Final = frozenset(
     | {"NameError", "SyntaxError"}
 )
 """Exceptions whose messages are names of a program, which say nothing of memory."""
+
+_COMPARING: Final = re.compile(r"^assert |[\"'] does not match [\"']")
+"""How an assertion quotes the texts that it compares."""
+
+_ACCUSING: Final = frozenset({"cause", "consequence"})
 
 _OUTLIVED: Final = ("exception in thread", "ignored in", "never retrieved", "logging error")
 """Of what stands before a traceback that does not end the program, in lower case."""
@@ -196,8 +202,8 @@ class Matcher:
             for place in self._by_exception.get(name, ()):
                 if self._stands(place, line):
                     hit.add(place)
-        if hit and (asks_for_nothing(line.text) or _only_names(line, exception)):
-            hit = {place for place in hit if not self._entries[place].is_memory}
+        if hit:
+            hit -= self._unfounded(hit, line, exception)
         if exception is None and not hit and _complains(line, lowered):
             matches.complaint = line
         if exception is None and not hit and matches.by_entry and _GOES_ON.search(line.text):
@@ -207,6 +213,17 @@ class Matcher:
             if match is None:
                 match = matches.by_entry[place] = Match(self._entries[place])
             match.add(line, position, matches.progress)
+
+    def _unfounded(self, hit: set[int], line: Line, exception: tuple[str, str] | None) -> set[int]:
+        """Those that blame memory, where the line has the words of a lack and reports none."""
+        blaming = {place for place in hit if self._entries[place].is_memory}
+        if blaming and (asks_for_nothing(line.text) or _only_names(line, exception)):
+            return blaming
+        # A warning says itself that nothing ran out.
+        accusing = {one for one in blaming if self._entries[one].role in _ACCUSING}
+        if accusing and any(only_mentions(stage) for stage in line.stages):
+            return accusing
+        return set()
 
     def _hit(self, line: Line, lowered: str, possible: list[tuple[str, Pattern, int]]) -> set[int]:
         hit: set[int] = set()
@@ -235,7 +252,11 @@ def _only_names(line: Line, exception: tuple[str, str] | None) -> bool:
     if exception is None:
         return line.core.lstrip().startswith("assert ")
     name, message = exception
-    return name in _NAMING or (name == "AssertionError" and message.startswith("assert "))
+    return (
+        name in _NAMING
+        or (name == "AssertionError" and _COMPARING.search(message) is not None)
+        or (name == "ImportError" and message.startswith("cannot import name"))
+    )
 
 
 def _is_survivable(before: str, text: str) -> bool:
