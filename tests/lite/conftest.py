@@ -21,6 +21,7 @@ class T:
     scales: int = 0
     variable: bool = False
     dimension: int = 0
+    signature: tuple = ()
 
 
 @dataclass
@@ -83,6 +84,8 @@ def _tensor(tensor, index, model):
     made.shape = list(tensor.shape)
     made.type = getattr(schema.TensorType, tensor.type)
     made.isVariable = tensor.variable
+    if tensor.signature:
+        made.shapeSignature = list(tensor.signature)
     made.buffer = 0 if tensor.data is None else _buffer(model, tensor.data)
     if tensor.scales:
         made.quantization = schema.QuantizationParametersT()

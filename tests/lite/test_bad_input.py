@@ -55,6 +55,15 @@ def test_what_is_no_model_is_an_error_wherever_it_goes(name):
         assert caught.value.hint
 
 
+def test_an_error_calls_a_file_by_its_own_name(tmp_path):
+    # GIVEN a file that is no model WHEN it is predicted or shrunk THEN both say which file it is
+    path = tmp_path / "of_mine.tflite"
+    path.write_bytes(BROKEN["another identifier"][0])
+    for work in (predict_tflite, smaller.shrink):
+        with pytest.raises(InputError, match=r"of_mine\.tflite is not a \.tflite file"):
+            work(path)
+
+
 @pytest.mark.parametrize("runtime", LITE_RUNTIMES)
 def test_a_huge_shape_is_a_number_not_an_allocation(runtime):
     # GIVEN tensors of 4 TiB that are declared and nowhere stored

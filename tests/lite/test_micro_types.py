@@ -101,6 +101,23 @@ def test_a_model_that_micro_refuses_never_fits():
     assert predict_bytes(model_of("EXP", "FLOAT32")).verdict == "fits"
 
 
+def test_weights_of_four_bits_that_are_made_float_again_never_fit():
+    # GIVEN weights in int4 with a DEQUANTIZE, as quantisers of weights alone write them
+    model = micro.Model()
+    given = model.tensor((1, 8), "FLOAT32")
+    packed = model.tensor((4, 8), "INT4", np.zeros(16, np.int8), channels=4)
+    weights, output = model.tensor((4, 8), "FLOAT32"), model.tensor((1, 4), "FLOAT32")
+    model.operator("DEQUANTIZE", (packed,), (weights,))
+    inputs = (given, weights, model.bias(4, "FLOAT32"))
+    model.operator("FULLY_CONNECTED", inputs, (output,), "FullyConnectedOptions")
+    source = model.finish((given,), (output,))
+    # THEN the interpreter refuses it, and so it is said
+    assert not runs(source)
+    prediction = predict_bytes(source)
+    assert prediction.verdict == "uncertain"
+    assert any("DEQUANTIZE of int4" in note for note in prediction.notes)
+
+
 def test_a_shape_that_was_left_open_is_refused():
     model = micro.Model()
     given = model.tensor((1, 6), "FLOAT32")

@@ -89,7 +89,7 @@ def shrink(  # noqa: PLR0913 - one argument for each thing that can be asked for
     else:
         data, name = _bytes_of(source)
     if samples is not None:
-        read_samples(samples, read_tflite(data))  # refuses bad ones before any work
+        read_samples(samples, read_tflite(data, name))  # refuses bad ones before any work
 
     def goal(seconds: float) -> Goal:
         end = time.monotonic() + seconds
@@ -167,7 +167,7 @@ class _Shrinking:
         self._begin = begin  # each model that is planned has the whole time limit
         self._goal = goal = begin()
         self._allowed = allowed
-        model = read_tflite(source)
+        model = read_tflite(source, name)
         if model.accelerators:
             raise InputError(
                 f"{name} is compiled for {model.accelerators[0]}: what is compiled depends on where"

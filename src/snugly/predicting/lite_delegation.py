@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from snugly.readers.tflite.xnnpack_kernels import is_delegated, is_unpacked, takes_halves
+from snugly.readers.tflite.xnnpack_operators import is_delegated, is_unpacked, takes_halves
 
 if TYPE_CHECKING:
     from collections.abc import Collection

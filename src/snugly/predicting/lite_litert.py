@@ -72,7 +72,8 @@ class ArenaPlan:
 def plan_litert(model: LiteModel, delegated: Sequence[Collection[int]] = ()) -> ArenaPlan:
     """The arenas of all subgraphs; each has its own.
 
-    Of each subgraph, outputs of operators that are `delegated` lie over no input.
+    Of each subgraph, operators that are `delegated` lay no output over an input and have no blocks
+    beside the arenas.
     """
     plan = ArenaPlan()
     unknown: dict[str, None] = {}
@@ -148,7 +149,8 @@ def _requests(
             ArenaTensor(_kept(size, step), Kind.WORKSPACE, *named)
             for size in temporaries.persistent
         ]
-        heap += sum(temporaries.heap)
+        # An operator of a delegate is never prepared by LiteRT's kernel.
+        heap += 0 if step in delegated else sum(temporaries.heap)
     return tensors, lasting, heap
 
 

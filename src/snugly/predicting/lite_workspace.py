@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from snugly.allocators.litert_arena import Request
 from snugly.graph import Kind
 from snugly.predicting.lite_litert import ArenaTensor, arena_bytes
-from snugly.readers.tflite.xnnpack_kernels import IN_PLACE, input_of, is_dynamic, is_pixelwise
+from snugly.readers.tflite.xnnpack_operators import IN_PLACE, input_of, is_dynamic, is_pixelwise
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -17,7 +17,6 @@ from snugly.predicting.lite_delegation import Delegation
 from snugly.predicting.lite_litert import ArenaPlan, ArenaTensor, arena_bytes, plan_litert
 from snugly.predicting.lite_workspace import EXTRA, Workspace
 from snugly.readers.tflite.xnnpack_kernels import (
-    FUSED_INTO,
     PER_CONSTANT,
     PER_MODEL,
     PER_NODE,
@@ -27,6 +26,7 @@ from snugly.readers.tflite.xnnpack_kernels import (
     structures_left_of,
     structures_of,
 )
+from snugly.readers.tflite.xnnpack_operators import FUSED_INTO
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

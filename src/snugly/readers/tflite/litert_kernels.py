@@ -49,25 +49,28 @@ UNTABULATED: Final = {
     "UNIDIRECTIONAL_SEQUENCE_RNN",
 }
 
-# Operators whose output's shape is the value of an input: known beforehand only if it is constant.
-SHAPED_BY: Final[dict[str, int]] = {
-    "BATCH_TO_SPACE_ND": 1,
-    "BROADCAST_TO": 1,
-    "EXPAND_DIMS": 1,
-    "FILL": 0,
-    "MIRROR_PAD": 1,
-    "ONE_HOT": 1,
-    "PAD": 1,
-    "PADV2": 1,
-    "RANGE": 1,
-    "RESHAPE": 1,
-    "RESIZE_BILINEAR": 1,
-    "RESIZE_NEAREST_NEIGHBOR": 1,
-    "SLICE": 2,
-    "SPACE_TO_BATCH_ND": 1,
-    "STRIDED_SLICE": 2,
-    "TILE": 1,
-    "TRANSPOSE_CONV": 0,
+# Operators whose output's shape depends on values, and where those stand: it is known beforehand
+# only if all of them are constant. Each was asked of the interpreter (tests/lite/test_dynamic.py).
+SHAPED_BY: Final[dict[str, tuple[int, ...]]] = {
+    **dict.fromkeys(("ARG_MAX", "ARG_MIN", "TRANSPOSE"), (1,)),
+    **dict.fromkeys(("BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND"), (1, 2)),
+    **dict.fromkeys(("BROADCAST_TO", "EXPAND_DIMS", "RESHAPE", "TILE"), (1,)),
+    **dict.fromkeys(("FILL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "TRANSPOSE_CONV"), (0,)),
+    **dict.fromkeys(("MEAN", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN"), (1,)),
+    **dict.fromkeys(("MIRROR_PAD", "PAD", "PADV2", "REDUCE_PROD", "SUM"), (1,)),
+    **dict.fromkeys(("RFFT2D", "SPARSE_TO_DENSE", "TOPK_V2"), (1,)),
+    **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"), (2,)),
+    "ONE_HOT": (1,),
+    "RANGE": (0, 1, 2),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), (1,)),
+    **dict.fromkeys(("MULTINOMIAL", "SEGMENT_SUM"), (0, 1)),
+    "SLICE": (2,),
+    "SPLIT": (0,),
+    "SPLIT_V": (1, 2),
+    "STRIDED_SLICE": (1, 2, 3),
+    **dict.fromkeys(("UNIQUE", "WHERE"), (0,)),
+    **dict.fromkeys(("UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN"), (1, 2)),
+    **dict.fromkeys(("UNSORTED_SEGMENT_PROD", "UNSORTED_SEGMENT_SUM"), (1, 2)),
 }
 
 _BYTES_OF_SUM: Final = {"FLOAT32": 4, "INT32": 8, "INT64": 8, "BOOL": 1}
@@ -118,12 +121,26 @@ def is_tabulated(operator: LiteOperator, subgraph: LiteSubgraph) -> bool:
 
 
 def is_shaped_at_run_time(operator: LiteOperator, subgraph: LiteSubgraph) -> bool:
-    """Whether LiteRT learns the shape of an operator's output only when it runs."""
-    position = SHAPED_BY.get(operator.name)
-    if position is None or operator.is_custom:
+    """Whether the file cannot say of what size an operator's output is.
+
+    LiteRT learns it when it runs; or the file leaves open what nothing before it left open, such
+    as what a loop makes longer in each turn.
+    """
+    if operator.is_custom:
         return False
-    shape = Node(operator, subgraph).given(position)
-    return shape is not None and not shape.is_constant
+    shaping = (subgraph.given(operator, place) for place in SHAPED_BY.get(operator.name, ()))
+    if any(tensor is not None and not tensor.is_constant for tensor in shaping):
+        return True
+    given, made = (
+        [subgraph.tensors[index] for index in indices if index >= 0]
+        for indices in (operator.inputs, operator.outputs)
+    )
+    if operator.name == "RESHAPE" and given and made and given[0].elements != made[0].elements:
+        return True
+    opened, was_open = (
+        any(-1 in tensor.signature for tensor in tensors) for tensors in (made, given)
+    )
+    return opened and not was_open
 
 
 def unpacked_by(operator: LiteOperator, subgraph: LiteSubgraph) -> int | None:

@@ -45,10 +45,10 @@ _MODEL_VERSION, _MODEL_OFFSETS = 0, range(1, 8)
 _SUBGRAPH_OFFSETS, _DEBUG_INDEX = range(5), 5
 
 
-def read_tflite(source: str | Path | bytes | memoryview) -> LiteModel:
-    """Read a model from a path, or from the bytes of a file."""
+def read_tflite(source: str | Path | bytes | memoryview, name: str = "model.tflite") -> LiteModel:
+    """Read a model from a path, or from the bytes of a file, which errors call by `name`."""
     if isinstance(source, bytes | memoryview):
-        return _read(memoryview(source), "model.tflite")
+        return _read(memoryview(source), name)
     path = Path(source)
     return _read(_mapped(path), path.name)
 

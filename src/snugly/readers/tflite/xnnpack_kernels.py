@@ -13,18 +13,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from snugly.readers.tflite.xnnpack_operators import PLACES, input_of, is_dynamic, is_pixelwise
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from snugly.readers.tflite.model import LiteOperator, LiteSubgraph, LiteTensor
 
 OUTPUT_TILE: Final = 16  # nr of f32-gemm and qs8-qc8w-gemm
+OUTPUT_TILE_OF_WINDOWS: Final = 32  # nr of f32-igemm; of fewer channels, that of f32-gemm is taken
 OUTPUT_TILE_OF_DYNAMIC: Final = 64  # of matrices whose other factor is quantised while it runs
 DEPTH_TILE_OF_BYTES: Final = 8  # kr of qs8-qc8w-gemm (avx512vnni, c8)
 ROW_TILE: Final = 7  # mr of both
 CHANNEL_TILE: Final = 16  # of f32-dwconv
 CHANNEL_TILE_OF_BYTES: Final = 32  # of qs8-qc8w-dwconv
 POINTER: Final = 8
+_POOLING: Final = {"AVERAGE_POOL_2D", "MAX_POOL_2D"}
+_SAME: Final = 0  # Padding, schema.fbs
 
 # Measured on chains of four to 24 operators of one kind, floats and int8 (`python -m
 # tests.accuracy.lite_heap` makes other models): structures of the runtime, in bytes.
@@ -38,9 +43,9 @@ _PER_OPERATOR: Final = {
     "DEPTHWISE_CONV_2D": 2_400,
     "FULLY_CONNECTED": 3_800,
     "SPLIT": 450,
-    **dict.fromkeys(("MEAN", "SUM"), 1_700),
+    **dict.fromkeys(("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM"), 1_700),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "SLICE", "STRIDED_SLICE"), 1_550),
-    **dict.fromkeys(("EXPAND_DIMS", "RESHAPE", "SQUEEZE"), 500),
+    "RESHAPE": 500,
 }
 _PER_PIXELWISE: Final = 2_700  # a convolution of one pixel, which is a product of matrices
 _PER_PLAIN: Final = 1_350  # an operator without weights
@@ -51,48 +56,6 @@ _PER_CONVERSION_OF_ROWS: Final = 300
 _PER_LEFT: Final = 500  # an operator that LiteRT keeps
 _PER_LEFT_WITH_WEIGHTS: Final = 1_000
 _ARITHMETIC: Final = {"ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SUB"}
-
-OPERATORS: Final = frozenset(
-    """
-    ABS ADD AVERAGE_POOL_2D BATCH_MATMUL CEIL CONCATENATION CONV_2D COS DEPTHWISE_CONV_2D
-    DEPTH_TO_SPACE DEQUANTIZE DIV ELU EXP EXPAND_DIMS FLOOR FULLY_CONNECTED GELU HARD_SWISH
-    LEAKY_RELU LOG LOGISTIC MAXIMUM MAX_POOL_2D MEAN MINIMUM MUL NEG PAD PRELU QUANTIZE RELU
-    RELU6 RELU_N1_TO_1 RESHAPE RESIZE_BILINEAR ROUND RSQRT SIN SLICE SOFTMAX SPACE_TO_DEPTH
-    SPLIT SQRT SQUARE SQUARED_DIFFERENCE SQUEEZE STRIDED_SLICE SUB SUM TANH TRANSPOSE
-    TRANSPOSE_CONV
-    """.split()  # noqa: SIM905 - a page of lines otherwise
-)
-"""What the delegate takes over where types allow (tflite/delegates/xnnpack, default flags)."""
-
-_MOVING: Final = frozenset(
-    """
-    AVERAGE_POOL_2D BATCH_MATMUL CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE
-    FULLY_CONNECTED MAX_POOL_2D MEAN PAD RESIZE_BILINEAR SLICE SPACE_TO_DEPTH SPLIT STRIDED_SLICE
-    SUM TRANSPOSE TRANSPOSE_CONV
-    """.split()  # noqa: SIM905 - likewise
-)
-IN_PLACE: Final = OPERATORS - _MOVING
-"""What writes over an input that nothing else reads (runtime.c of XNNPACK)."""
-
-_TYPES: Final = {"FLOAT32", "INT8"}
-_PLACES: Final = {
-    "CONV_2D": (0, 1, 2),
-    "DEPTHWISE_CONV_2D": (0, 1, 2),
-    "FULLY_CONNECTED": (0, 1, 2),
-    "TRANSPOSE_CONV": (2, 1, 3),
-}
-"""Operators with weights: at which places their input, their weights and their bias stand."""
-# What weights may be beside inputs of another type; floats are then quantised while it runs.
-_OTHER_WEIGHTS: Final[dict[str, set[str]]] = {
-    "CONV_2D": {"INT8"},
-    "FULLY_CONNECTED": {"INT8", "INT4", "INT2"},
-    "TRANSPOSE_CONV": {"INT8"},
-}
-_POOLING: Final = {"AVERAGE_POOL_2D", "MAX_POOL_2D"}
-_WITH_BIAS: Final = {"CONV_2D", "DEPTHWISE_CONV_2D"}  # not delegated without one
-_TAKE_HALVES: Final = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}
-FUSED_INTO: Final = {"CONV_2D", "DEPTHWISE_CONV_2D"}
-"""A PAD in front of one of these becomes its padding, and the padded tensor never exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +85,7 @@ def constants_of(
 
     `unpacked` are tensors that others make of constants once and for ever.
     """
-    if operator.name not in _PLACES and operator.name not in _ARITHMETIC:
+    if operator.name not in PLACES and operator.name not in _ARITHMETIC:
         return set()
     present = [index for index in operator.inputs if index >= 0]
     if operator.name == "TRANSPOSE_CONV":
@@ -135,86 +98,11 @@ def structures_left_of(operator: LiteOperator, subgraph: LiteSubgraph) -> int:
 
     Its kernels keep a multiplier and a shift for each output channel of integers.
     """
-    if operator.name not in _PLACES:
+    if operator.name not in PLACES:
         return _PER_LEFT
     weights = subgraph.given(operator, 1)
     scales = 0 if weights is None or weights.type.name == "FLOAT32" else weights.scales
     return _PER_LEFT_WITH_WEIGHTS + 8 * scales
-
-
-def is_delegated(
-    operator: LiteOperator, subgraph: LiteSubgraph, unpacked: Collection[int] = ()
-) -> bool:
-    """Whether XNNPACK takes an operator over; `unpacked` are tensors that it unpacks itself."""
-    if operator.is_custom or operator.name not in OPERATORS:
-        return False
-    values = input_of(operator, subgraph)
-    made = [subgraph.tensors[index] for index in operator.outputs if index >= 0]
-    if values is None or any(tensor.type.name not in _TYPES for tensor in (values, *made)):
-        return False
-    if operator.name not in _PLACES:
-        return True
-    weights = subgraph.given(operator, 1)
-    if weights is None or (operator.name in _WITH_BIAS and subgraph.given(operator, 2) is None):
-        return False
-    places = _PLACES[operator.name][1:]
-    constants = [operator.inputs[place] for place in places if place < len(operator.inputs)]
-    if any(
-        index >= 0 and index not in unpacked and not subgraph.tensors[index].is_constant
-        for index in constants
-    ):
-        return False
-    return weights.type == values.type or weights.type.name in _OTHER_WEIGHTS.get(operator.name, ())
-
-
-def is_dynamic(operator: LiteOperator, subgraph: LiteSubgraph) -> bool:
-    """Whether an operator quantises its input while it runs: floats with weights of integers."""
-    if operator.name not in _OTHER_WEIGHTS:
-        return False
-    values = subgraph.given(operator, _PLACES[operator.name][0])
-    weights = subgraph.given(operator, 1)
-    return (
-        values is not None
-        and weights is not None
-        and values.type.name == "FLOAT32"
-        and weights.type.name in _OTHER_WEIGHTS[operator.name]
-    )
-
-
-def is_pixelwise(operator: LiteOperator, subgraph: LiteSubgraph) -> bool:
-    """Whether a convolution looks at each pixel alone: it is then a product of matrices."""
-    weights, options = subgraph.given(operator, 1), operator.options
-    return (
-        operator.name == "CONV_2D"
-        and weights is not None
-        and len(weights.shape) == 4  # noqa: PLR2004 - filters
-        and weights.shape[1:3] == (1, 1)
-        and options["stride_width"] == options["stride_height"] == 1
-    )
-
-
-def is_unpacked(operator: LiteOperator, subgraph: LiteSubgraph) -> bool:
-    """Whether the delegate unpacks the constant of an operator when it is prepared."""
-    packed = subgraph.given(operator, 0)
-    if packed is None or not packed.is_constant or operator.is_custom:
-        return False
-    if operator.name == "DENSIFY":
-        return packed.sparse and packed.type.name in {"FLOAT16", "FLOAT32", "INT8"}
-    if operator.name != "DEQUANTIZE" or packed.sparse:
-        return False
-    return packed.type.name == "FLOAT16" or (packed.type.name == "INT8" and packed.scales > 0)
-
-
-def takes_halves(operator: LiteOperator, index: int) -> bool:
-    """Whether an operator reads constants of float16 as they are: as weights and as bias."""
-    return operator.name in _TAKE_HALVES and operator.inputs[0] != index
-
-
-def input_of(operator: LiteOperator, subgraph: LiteSubgraph) -> LiteTensor | None:
-    """What an operator reads besides its weights."""
-    if operator.name == "SPLIT":  # the axis stands first
-        return subgraph.given(operator, 1)
-    return subgraph.given(operator, _PLACES.get(operator.name, (0,))[0])
 
 
 def kept_for(operator: LiteOperator, subgraph: LiteSubgraph) -> Kept:
@@ -223,7 +111,7 @@ def kept_for(operator: LiteOperator, subgraph: LiteSubgraph) -> Kept:
     if values is None or not operator.outputs or operator.outputs[0] < 0:
         return Kept()
     output = subgraph.tensors[operator.outputs[0]]
-    if operator.name not in _PLACES or weights is None:
+    if operator.name not in PLACES or weights is None:
         return _without_weights(operator, values, output)
     is_matrix = operator.name == "FULLY_CONNECTED" and len(weights.shape) == 2  # noqa: PLR2004
     if is_matrix or is_pixelwise(operator, subgraph):
@@ -257,14 +145,20 @@ def _tiled(operator: LiteOperator, subgraph: LiteSubgraph, outputs: int) -> int:
     return _rounded(outputs, OUTPUT_TILE_OF_DYNAMIC if dynamic else OUTPUT_TILE)
 
 
-def _matrix(weights: LiteTensor, values: LiteTensor, shape: tuple[int, int], taps: int) -> int:
+def _matrix(
+    weights: LiteTensor,
+    values: LiteTensor,
+    shape: tuple[int, int],
+    taps: int,
+    tile: int = OUTPUT_TILE,
+) -> int:
     """Per output channel a bias, the weights of each tap, and of integers a scale.
 
-    Beside floats, integers also have the sum of their weights.
+    Beside floats, integers also have the sum of their weights; `tile` is that of floats.
     """
     outputs, depth = shape
     if weights.type.name == "FLOAT32":
-        return _rounded(outputs, OUTPUT_TILE) * (4 + 4 * depth * taps)
+        return _rounded(outputs, tile) * (4 + 4 * depth * taps)
     row = _rounded(depth, DEPTH_TILE_OF_BYTES) * weights.type.bits // 8
     extra = 12 if values.type.name == "FLOAT32" else 8
     return _rounded(outputs, OUTPUT_TILE) * (extra + row * taps)
@@ -272,8 +166,21 @@ def _matrix(weights: LiteTensor, values: LiteTensor, shape: tuple[int, int], tap
 
 def _convolution(values: LiteTensor, weights: LiteTensor, output: LiteTensor) -> Kept:
     outputs, height, width, depth = weights.shape
-    taps, groups = height * width, _groups(values, weights)
-    packed = groups * _matrix(weights, values, (outputs // groups, depth), taps)
+    groups = _groups(values, weights)
+    return _windows(values, weights, output, groups, (outputs // groups, depth), height * width)
+
+
+def _windows(  # noqa: PLR0913, PLR0917 - what a convolution is made of
+    values: LiteTensor,
+    weights: LiteTensor,
+    output: LiteTensor,
+    groups: int,
+    shape: tuple[int, int],
+    taps: int,
+) -> Kept:
+    """Products of matrices over windows, of each group: all groups read one table of pointers."""
+    tile = OUTPUT_TILE if shape[0] < OUTPUT_TILE_OF_WINDOWS else OUTPUT_TILE_OF_WINDOWS
+    packed = groups * _matrix(weights, values, shape, taps, tile)
     if len(output.shape) != 4:  # noqa: PLR2004 - images
         return Kept(packed)
     return Kept(packed, _rounded(output.shape[1] * output.shape[2], ROW_TILE) * taps * POINTER)
@@ -287,9 +194,10 @@ def _depthwise(
         return Kept()
     rows, columns = output.shape[1], output.shape[2]
     taps = height * width
-    if values.shape[3] == 1:  # one group: an ordinary convolution
-        pointers = _rounded(rows * columns, ROW_TILE) * taps * POINTER
-        return Kept(_matrix(weights, values, (channels, 1), taps), pointers)
+    groups = max(1, values.shape[3])
+    if groups == 1 or channels != groups:
+        # The kernels for depthwise make one channel of each: others are convolutions in groups.
+        return _windows(values, weights, output, groups, (channels // groups, 1), taps)
     is_float = weights.type.name == "FLOAT32"
     tile = CHANNEL_TILE if is_float else CHANNEL_TILE_OF_BYTES
     packed = _rounded(channels, tile) * (4 + (4 * taps if is_float else taps + 4))
@@ -302,19 +210,45 @@ def _depthwise(
 def _without_weights(operator: LiteOperator, values: LiteTensor, output: LiteTensor) -> Kept:
     """Tables of operators that only look at pixels.
 
-    Pooling has the pointers of a depthwise convolution (max-pooling-nhwc.c); resizing has four for
-    each pixel, and two weights that are floats or, beside integers, of 16 bits
-    (resize-bilinear-nhwc.c).
+    The largest of a window has the pointers of a depthwise convolution (max-pooling-nhwc.c);
+    resizing has four for each pixel, and two weights that are floats or, beside integers, of 16
+    bits (resize-bilinear-nhwc.c).
     """
-    if len(output.shape) != 4:  # noqa: PLR2004 - images
+    if not len(values.shape) == len(output.shape) == 4:  # noqa: PLR2004 - images
         return Kept()
     _, rows, columns, _ = output.shape
     options = operator.options
     if operator.name in _POOLING:
         height, width = options["filter_height"], options["filter_width"]
         step = min(options["stride_width"], width)
-        return Kept(0, rows * (height * width + (columns - 1) * step * height) * POINTER)
+        row = (height * width + (columns - 1) * step * height) * POINTER
+        return Kept(
+            0,
+            rows * row if operator.name == "MAX_POOL_2D" else _means(operator, values, output, row),
+        )
     if operator.name == "RESIZE_BILINEAR":
         weights = 2 * (4 if values.type.name == "FLOAT32" else 2)
         return Kept(0, rows * columns * (4 * POINTER + weights))
     return Kept()
+
+
+def _means(operator: LiteOperator, values: LiteTensor, output: LiteTensor, row: int) -> int:
+    """The mean of a window: rows that no padding touches have one row of pointers for all.
+
+    With padding, each pixel also has the number by which its sum is divided
+    (average-pooling-nhwc.c).
+    """
+    options = operator.options
+    beside = [
+        max((count - 1) * options[stride] + options[window] - size, 0)
+        for count, size, stride, window in (
+            (output.shape[1], values.shape[1], "stride_height", "filter_height"),
+            (output.shape[2], values.shape[2], "stride_width", "filter_width"),
+        )
+    ]
+    if options["padding"] != _SAME or not any(beside):
+        return row
+    before, step = beside[0] // 2, max(1, options["stride_height"])
+    touched = -(-before // step) - (before - beside[0]) // step
+    divisors = 4 * output.shape[1] * output.shape[2]
+    return min(output.shape[1], touched + 1) * row + divisors
