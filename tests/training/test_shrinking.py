@@ -191,6 +191,47 @@ def test_a_budget_below_the_weights_names_the_least_and_the_least_does():
     assert snugly.shrink(model, memory=least, batch_size=BATCH).prediction.verdict == "fits"
 
 
+@pytest.mark.parametrize("share", [0.6, 0.3, 0.02])
+def test_what_a_refusal_calls_enough_is_enough(share):
+    # GIVEN models with batch statistics, so that micro-batches are left out, of both kinds
+    class Net(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.blocks = [
+                keras.Sequential([layers.Dense(32, "tanh"), layers.BatchNormalization()])
+                for _ in range(4)
+            ]
+
+        def call(self, x):
+            for block in self.blocks:
+                x = block(x)
+            return tf.reduce_mean(x, 1)[:, :4]
+
+    def own():
+        keras.utils.set_random_seed(0)
+        model = compiled(Net())
+        model(np.zeros((1, 128, 32), "f"))
+        return model
+
+    example = (tf.TensorSpec((None, 128, 32)), tf.TensorSpec((None, 4)))
+    for build in (own, lambda: wide(layers.BatchNormalization)):
+        budget = budget_between(build(), example, share)
+        try:
+            snugly.shrink(build(), *example, memory=budget, batch_size=BATCH)
+        except MemoryLimitExceeded as refusal:
+            enough = int(refusal.hint.split("memory=")[1].split()[0].rstrip(";"))
+            # WHEN a new one is shrunk to that, THEN it fits
+            small = snugly.shrink(build(), *example, memory=enough, batch_size=BATCH)
+            assert small.prediction.verdict == "fits"
+
+
+def test_a_model_without_anything_to_recompute_says_so():
+    model = compiled(keras.Sequential([keras.Input((2000,)), layers.Dense(1)]))
+    with pytest.raises(MemoryLimitExceeded) as refusal:
+        snugly.shrink(model, memory="5MiB", batch_size=256)
+    assert "no part of it takes less" in refusal.value.hint
+
+
 def test_models_inside_models_are_cut_as_one():
     keras.utils.set_random_seed(0)
     inner = keras.Sequential([layers.Input((128, 32)), layers.Dense(32, "tanh")])
@@ -269,6 +310,8 @@ def test_datasets_must_be_batched_and_have_their_own_batch_size():
     for unbatched in (examples, alike):
         with pytest.raises(InputError, match="single examples"):
             snugly.shrink(model, unbatched, memory="1GiB")
+    with pytest.raises(InputError, match="not OwnedIterator"):
+        snugly.shrink(model, iter(examples.batch(4)), memory="1GiB")
     with pytest.raises(InputError, match="Keras 3 ignores"):
         snugly.shrink(model, examples.batch(4), memory="1GiB", batch_size=2)
     with pytest.raises(InputError, match="last batch"):

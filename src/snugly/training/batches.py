@@ -59,6 +59,14 @@ def batch_of(
             hint="give batch_size=32",
         )
     if len(example) != 1 or not isinstance(example[0], tf.data.Dataset):
+        for leaf in tf.nest.flatten(example):
+            if leaf is not None and not hasattr(leaf, "shape"):
+                raise InputError(
+                    f"an example of a batch is a tensor, an array or a spec, not"
+                    f" {type(leaf).__name__}",
+                    code="SNG538",
+                    hint="give the batched tf.data.Dataset itself, or tf.TensorSpec(shape, dtype)",
+                )
         return example, batch_size
     specs = example[0].element_spec
     parts = specs if isinstance(specs, tuple) else (specs,)

@@ -7,6 +7,7 @@ below the budget is played once more in an allocator that has the budget and no 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,7 @@ from snugly.training.segments import checkpoint_spans, has_graph
 from snugly.units import Size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from snugly.devices import Budget
     from snugly.predicting.prediction import Prediction
@@ -97,7 +98,10 @@ class Recomputation:
 
 
 def recompute(model: Any, question: Question) -> Recomputation:
-    """The cheapest recomputation that fits; where none does, the smallest that was found."""
+    """The cheapest recomputation that fits; where none does, the smallest that is possible.
+
+    The smallest does not depend on the budget: what a refusal says to be enough is found again.
+    """
     if not has_graph(model):
         return _layer_by_layer(model, question)
     whole = flat(model)
@@ -105,33 +109,29 @@ def recompute(model: Any, question: Question) -> Recomputation:
         whole, question.example, question.batch_size, question.machine, question.dimensions
     )
     plain = question.judge(step.reading)
-    best = Recomputation(model, plain, plain, of=len(step.problem.parts))
-    if best.fits:
-        return best
+    kept = Recomputation(model, plain, plain, of=len(step.problem.parts))
     resident = int(plain.resident)
     room = int(question.budget.bytes) - resident
     without = peak_of(step.problem, ())
-    if not without:
-        return best
+    if kept.fits or not without:
+        return kept
     target = int(room * without / max(1, int(plain.high) - resident))
-    for _ in range(_ATTEMPTS):
-        spans = cheapest(step.problem, target) if target > 0 else None
-        last = spans is None
-        if spans is None:
-            _, spans = least(step.problem)
-        try:
+    try:
+        for _ in range(_ATTEMPTS):
+            spans = cheapest(step.problem, target) if target > 0 else None
+            if spans is None:
+                break
             found = _built(whole, spans, step, plain, question)
-        except InputError as problem:
-            return Recomputation(model, plain, plain, reason=problem.message)
-        if found.fits:
-            return found
-        if found.prediction.high < best.prediction.high:
-            best = found
-        if last:
-            break
-        over = (int(found.prediction.high) - resident) / room  # room: the planner found something
-        target = int(min(target, peak_of(step.problem, spans)) / over * 0.98)
-    return best
+            if found.fits:
+                return found
+            over = (int(found.prediction.high) - resident) / room  # room: something was planned
+            target = int(min(target, peak_of(step.problem, spans)) / over * 0.98)
+        smallest = _built(whole, least(step.problem)[1], step, plain, question)
+    except InputError as problem:
+        return Recomputation(model, plain, plain, reason=problem.message)
+    if smallest.fits or smallest.prediction.high < plain.high:
+        return smallest
+    return replace(kept, reason="no part of it takes less when it is computed again")
 
 
 def _built(
@@ -153,21 +153,33 @@ def _built(
 def _layer_by_layer(model: Any, question: Question) -> Recomputation:
     """A model without a graph: each of its layers is recomputed as a whole, or none."""
     plain = question.predict(model)
-    layers = [layer for layer in model.layers if layer.weights and not is_checkpointed(layer)]
-    best = Recomputation(model, plain, plain, of=len(layers))
-    if best.fits or not layers:
-        return best
+    kept = Recomputation(model, plain, plain, of=len(_plain_layers(model)))
+    if kept.fits or not kept.of:
+        return kept
+    with layers_recomputed(model) as layers:
+        try:
+            after = question.predict(model)
+        except InputError as problem:
+            return Recomputation(model, plain, plain, reason=problem.message)
+    found = Recomputation(model, plain, after, len(layers), len(layers), extra_time=_FORWARD_SHARE)
+    if found.fits:
+        for layer in layers:
+            checkpoint(layer)
+    return found if found.fits or after.high < plain.high else kept
+
+
+@contextmanager
+def layers_recomputed(model: Any) -> Iterator[list[Any]]:
+    """Let every layer of a model without a graph be recomputed while this lasts."""
+    layers = _plain_layers(model)
     for layer in layers:
         checkpoint(layer)
     try:
-        after = question.predict(model)
-    except InputError as problem:
+        yield layers
+    finally:
         for layer in layers:
             undo_checkpoint(layer)
-        return Recomputation(model, plain, plain, reason=problem.message)
-    found = Recomputation(model, plain, after, len(layers), len(layers), extra_time=_FORWARD_SHARE)
-    if not found.fits:
-        for layer in layers:
-            undo_checkpoint(layer)
-        return best if after.high >= plain.high else found
-    return found
+
+
+def _plain_layers(model: Any) -> list[Any]:
+    return [layer for layer in model.layers if layer.weights and not is_checkpointed(layer)]

@@ -7,11 +7,17 @@ other: Keras's default. What differs from one example's step to another's is sai
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from snugly.errors import InputError
+from snugly.training.trying import differing, loss_is_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _MEANS = {"sum_over_batch_size", "mean", "auto"}
+_RATES = ("rate", "stddev", "dropout", "recurrent_dropout")
+"""Where Keras's layers keep how much they draw: with none they keep a seed and draw nothing."""
 
 
 def accumulate(model: Any, pieces: int) -> Any:
@@ -29,7 +35,9 @@ def accumulate(model: Any, pieces: int) -> Any:
     return model
 
 
-def impossible(model: Any) -> str | None:
+def impossible(
+    model: Any, example: tuple[Any, ...] = (), dimensions: Mapping[str, int] | None = None
+) -> str | None:
     """Why a model's step cannot be taken in pieces; None where it can."""
     import keras
 
@@ -41,14 +49,21 @@ def impossible(model: Any) -> str | None:
         reduction = getattr(loss, "reduction", "sum_over_batch_size")
         if reduction not in _MEANS:
             return f"its loss is reduced by {reduction!r}, not by the mean over the batch"
+    if loss_is_mean(model, example, dimensions) is False:
+        return "its loss of four examples is not the mean of its losses of two and two"
     return None
 
 
-def differences(model: Any) -> list[str]:
-    """What of a model sees more than one example, or draws numbers, and so differs in pieces."""
+def differences(
+    model: Any, example: tuple[Any, ...] = (), dimensions: Mapping[str, int] | None = None
+) -> list[str]:
+    """What of a model sees more than one example, or draws numbers, and so differs in pieces.
+
+    Where nothing is known to, the model is tried on four examples.
+    """
     import keras
 
-    found = []
+    found, adding = [], []
     layers = model._flatten_layers(include_self=True)  # noqa: SLF001 - no public way
     for layer in layers:
         if isinstance(layer, keras.layers.BatchNormalization) and layer.trainable:
@@ -58,16 +73,20 @@ def differences(model: Any) -> list[str]:
         elif _draws(layer):
             found.append(f"{layer.name} draws other random numbers for a micro-batch")
         elif _adds_losses(layer):
-            found.append(f"{layer.name} adds losses of its own: they are averaged over the pieces")
-    return found
+            adding.append(f"{layer.name} adds losses of its own: they are averaged over the pieces")
+    if loss_is_mean(model, example, dimensions) is None:
+        found.append("whether its loss is a mean over examples could not be tried")
+    return [*found, *adding] if found else differing(model, example, dimensions)
 
 
 def _draws(layer: Any) -> bool:
     import keras
 
-    seeds = getattr(layer, "_seed_generators", None) or ()
-    rate = getattr(layer, "rate", getattr(layer, "stddev", 1))
-    return bool(seeds) and bool(rate) and not isinstance(layer, keras.Model)
+    if not getattr(layer, "_seed_generators", None) or isinstance(layer, keras.Model):
+        return False
+    rates = [getattr(layer, name, None) for name in _RATES]
+    known = [rate for rate in rates if isinstance(rate, int | float)]
+    return not known or any(known)
 
 
 def _adds_losses(layer: Any) -> bool:

@@ -8,6 +8,7 @@ together with those before it, as far as the user allows what it does to the res
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
@@ -18,7 +19,7 @@ from snugly.readers.dimensions import Dimensions
 from snugly.readers.machine import cpu_machine, gpu_machine, this_machine
 from snugly.readers.start import load_tensorflow
 from snugly.training.batches import batch_of, buffers_that_wait
-from snugly.training.choosing import Question, Recomputation, recompute
+from snugly.training.choosing import Question, Recomputation, layers_recomputed, recompute
 from snugly.training.flattening import flat
 from snugly.training.micro_batches import accumulate, differences, impossible
 from snugly.training.normalising import can_be_lean
@@ -106,6 +107,8 @@ class _Search:
         self.floor = math.inf
         """The least that a step of the whole batch was found to add to what is resident."""
         self.left_out: list[str] = []
+        self.differs: list[str] = []
+        """What micro-batches of the model that is tried do otherwise."""
 
     def run(self) -> Shrunk:
         """The first that fits."""
@@ -162,12 +165,18 @@ class _Search:
             yield self._in_pieces(leaner, before, question, pieces)
 
     def _pieces(self, model: Any, batch_size: int | None) -> list[int]:
-        reason = impossible(model) or (None if has_graph(model) else "it has no graph of layers")
-        differs = differences(model)
+        asked = (self.question.example, self.question.dimensions)
+        reason: str | None = None
         if batch_size is None or batch_size < 2:  # noqa: PLR2004 - nothing to divide
             reason = "there is no batch to divide"
-        elif reason is None and differs and "changes-rounding" not in self.allowed:
-            reason = f"not the same result: {_some(differs)}"
+        elif not has_graph(model):
+            reason = "it has no graph of layers"
+        else:
+            reason = impossible(model, *asked)
+        if reason is None:
+            self.differs = differences(model, *asked)
+            if self.differs and "changes-rounding" not in self.allowed:
+                reason = f"not the same result: {_some(self.differs)}"
         if reason is not None:
             self.left_out.append(f"micro-batches: {reason}")
             return []
@@ -191,7 +200,7 @@ class _Search:
         made = same_model(model) if found.model is model else found.model
         accumulate(made, pieces)
         after = question.predict(made)
-        differs = differences(model)
+        differs = self.differs
         note = _some(differs) if differs else "the gradient is that of the whole batch"
         change = Change(
             f"{pieces} micro-batches of {-(-batch // pieces)}",
@@ -285,11 +294,15 @@ class _Search:
         found = self.least.prediction
         budget = replace(stated.budget, bytes=found.high)
         question = replace(stated, budget=budget, beside=_waiting(self.least.model, stated))
+        model = self.least.model
+        # Of a model without a graph the checkpoints were undone.
+        is_undone = bool(self.least.plan.changes) and not has_graph(model)
         try:
-            asked = question.predict(self.least.model)
+            with layers_recomputed(model) if is_undone else nullcontext():
+                asked = question.predict(model)
         except InputError:  # smaller pictures than the example has
             return found
-        return asked if asked.peak == found.peak else found  # else its checkpoints are undone
+        return asked if asked.peak == found.peak else found
 
     def _refusal(self) -> MemoryLimitExceeded:
         assert self.least is not None

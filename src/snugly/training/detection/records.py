@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from snugly.training.detection.settings import READER, message_at
 from snugly.training.detection.text_format import Scalar
-from snugly.training.input_pipeline.tfrecords import mean_record_length
+from snugly.training.input_pipeline.tfrecords import mean_length
 
 if TYPE_CHECKING:
     from snugly.training.detection.settings import Detection
@@ -30,13 +30,13 @@ class Records:
 
 
 def look_at_records(detection: Detection, folder: Path, given: int | None) -> Records:
-    """The mean length of the first records and the number of files, where they can be read here."""
+    """The mean length of records and the number of files, where they can be read here."""
     patterns = _patterns(detection)
     files = [path for pattern in patterns for path in _matching(folder, pattern)][:MOST_FILES]
     count = len(files) or _promised(patterns)
     if given is not None:
         return Records(given, count, "assumed")
-    length = mean_record_length(files[0]) if files else None
+    length = mean_length(files)
     if length is None:
         return Records(ASSUMED_RECORD, count, "assumed")
     return Records(length, count, "measured")

@@ -334,7 +334,7 @@ def _cannot(reached: DetectionPrediction, refused: Safety | None) -> InputError:
     hint = (
         f'allow="{refused}" permits more: batch size, image size, shuffle buffer'
         if refused
-        else f"give at least {least}, or best_effort=True for the smallest that was found"
+        else f"give at least {int(least)} bytes, or best_effort=True for the smallest found"
     )
     return InputError(
         f"the least found for the {where} with what is allowed needs {least} at most (predicted);"

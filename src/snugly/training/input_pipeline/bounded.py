@@ -145,7 +145,9 @@ def _fit(
             f"the least that this pipeline is predicted to hold is {reached.peak}, of which"
             f" {reached.largest.bytes} in {reached.largest.name}; {budget} is given",
             code="SNG558",
-            hint=f'allow="{refused}" permits more' if refused else f'give memory="{reached.peak}"',
+            hint=(
+                f'allow="{refused}" permits more' if refused else f"give memory={int(reached.peak)}"
+            ),
         )
     return chain, plan
 

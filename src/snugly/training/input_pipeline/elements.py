@@ -16,6 +16,9 @@ STRING: Final = 24
 ALIGNMENT: Final = 64
 """Allocator::kAllocatorAlignment, tsl/platform/allocator.h, TF 2.21."""
 
+_ROWS: Final = 256
+"""So many rows are read at most, spread over all."""
+
 
 @dataclass(frozen=True, slots=True)
 class ElementSize:
@@ -61,6 +64,29 @@ def size_of(element: Any) -> ElementSize:
         data += tensor_bytes(tensor)
         tensors += 1
     return ElementSize(data, tensors)
+
+
+def constant_size(dataset: Any) -> tuple[int, ElementSize]:
+    """How many elements a dataset of tensors has, and the mean size of one.
+
+    Ragged and sparse tensors are kept in a form that hides its size: of those a few rows are read.
+    """
+    import tensorflow as tf
+    from tensorflow.python.data.util import structure
+
+    tensors = dataset._tensors  # noqa: SLF001 - the only place where they are kept
+    is_whole = type(dataset).__name__ == "_TensorDataset"
+    rows = 1 if is_whole else max(int(tensors[0].shape[0] or 0), 1)
+    if all(tensor.dtype != tf.variant for tensor in tensors) or not tf.size(tensors[0]):
+        data = sum(tensor_bytes(tensor) for tensor in tensors)
+        return rows, ElementSize(data // rows, len(tensors))
+
+    def row(place: int) -> ElementSize:
+        parts = tensors if is_whole else [tensor[place] for tensor in tensors]
+        return size_of(structure.from_compatible_tensor_list(dataset.element_spec, parts))
+
+    sizes = [row(place) for place in range(0, rows, -(-rows // _ROWS))]
+    return rows, ElementSize(sum(size.data for size in sizes) // len(sizes), sizes[0].tensors)
 
 
 def tensor_bytes(tensor: Any) -> int:

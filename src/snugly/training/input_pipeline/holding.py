@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from snugly.training.input_pipeline.elements import constant_size
 from snugly.training.input_pipeline.functions import inside, is_stateless
 from snugly.training.input_pipeline.rebuild import effective_parallelism
 from snugly.training.input_pipeline.stages import AUTOTUNE, Stage
@@ -236,10 +237,8 @@ def _unbatch(stage: Stage, setting: Setting) -> Held:
 
 
 def _constant(stage: Stage, setting: Setting) -> Held:  # noqa: ARG001 - a rule like the others
-    from snugly.training.input_pipeline.elements import tensor_bytes
-
-    data = sum(tensor_bytes(tensor) for tensor in stage.dataset._tensors)  # noqa: SLF001
-    return Held(SLICE_COPIES, data, "copies of the data")
+    rows, size = constant_size(stage.dataset)
+    return Held(SLICE_COPIES, rows * size.data, "copies of the data")
 
 
 def _reader(stage: Stage, setting: Setting) -> Held:

@@ -10,13 +10,13 @@ from snugly.errors import InputError, UnknownDimensionError
 from snugly.training.input_pipeline.elements import (
     STRING,
     ElementSize,
+    constant_size,
     size_of,
     static_size,
-    tensor_bytes,
 )
 from snugly.training.input_pipeline.rebuild import holds_buffers, without_buffers
 from snugly.training.input_pipeline.stages import KEEPING
-from snugly.training.input_pipeline.tfrecords import mean_record_length
+from snugly.training.input_pipeline.tfrecords import mean_length
 from snugly.units import Size
 
 if TYPE_CHECKING:
@@ -108,18 +108,12 @@ def _weakest(sources: Sequence[tuple[ElementSize, Provenance]]) -> Provenance:
 
 def _looked_up(stage: Stage) -> ElementSize | None:
     """What can be known of a source without drawing: its tensors, or its files."""
-    if stage.kind == "tensor_slices":
-        tensors = stage.dataset._tensors  # noqa: SLF001
-        rows = max(int(tensors[0].shape[0] or 0), 1)
-        return ElementSize(sum(tensor_bytes(one) for one in tensors) // rows, len(tensors))
-    if stage.kind == "tensors":
-        tensors = stage.dataset._tensors  # noqa: SLF001
-        return ElementSize(sum(tensor_bytes(one) for one in tensors), len(tensors))
+    if stage.kind in {"tensor_slices", "tensors"}:
+        return constant_size(stage.dataset)[1]
     if stage.kind == "tfrecord":
-        for path in file_names(stage)[:4]:
-            length = mean_record_length(path)
-            if length is not None:
-                return ElementSize(STRING + length, 1)
+        length = mean_length(file_names(stage))
+        if length is not None:
+            return ElementSize(STRING + length, 1)
     return None
 
 
