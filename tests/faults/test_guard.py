@@ -422,3 +422,31 @@ assert rescue.calls + rescue.tensor_calls > 0
 assert next(iter(rows)).shape == (5, 1000, 100)
 print("well")
 """)
+
+
+@pytest.mark.tensorflow
+def test_no_more_is_reserved_for_tensors_than_they_need_guard_after_guard():
+    # GIVEN batches that TensorFlow makes without looking, kept until the limit is reached
+    well("""\
+import tensorflow as tf
+from snugly.integrations.tensor_allocator import find_tensor_allocator
+rows = tf.data.Dataset.from_tensors(tf.ones((400, 1000))).repeat().batch(5)
+reserved = []
+for _ in range(4):
+    kept = []
+    try:
+        with snugly.guard("900MiB"):
+            for batch in rows.prefetch(2): kept.append(batch)
+    except snugly.MemoryLimitExceeded as problem:
+        problem.__traceback__ = problem.__cause__ = None
+    assert kept
+    kept = batch = None
+    gc.collect()
+    allocator = find_tensor_allocator()
+    reserved.append(allocator.pool >> 20)
+    # THEN what the limit was raised by is near what was asked for, and idle memory is used again
+    assert int(allocator._limit[0]) >= allocator.pool
+assert reserved[0] < 1000, reserved
+assert reserved[-1] - reserved[0] < 3 * 300, reserved
+print("well")
+""")

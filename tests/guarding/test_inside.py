@@ -10,36 +10,54 @@ import pytest
 from snugly.errors import MemoryLimitExceeded
 from snugly.guarding.conversion import at_users_line, converted, is_refusal, let_go
 from snugly.guarding.enclosure import ENCLOSURE
-from snugly.guarding.own_memory import OwnMemory, is_shared_file
+from snugly.guarding.own_memory import is_shared_file
 
 MIB = 1 << 20
 
 
-def test_what_is_touched_is_held_and_what_is_only_reserved_is_data():
-    import mmap
+def held_of(program):
+    """Run a program that looks at itself: what other tests left in this process comes and goes."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOOKING + program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "well\n"
 
-    memory = OwnMemory()
-    before = memory.look()
-    room = mmap.mmap(-1, 64 * MIB, flags=mmap.MAP_PRIVATE)
-    reserved = memory.look()
-    assert reserved.data - before.data >= 63 * MIB
-    assert reserved.held - before.held < 8 * MIB
-    for place in range(0, 64 * MIB, mmap.PAGESIZE):
-        room[place] = 1
-    assert memory.look().held - before.held > 56 * MIB
-    room.close()
-    memory.close()
+
+LOOKING = """\
+import mmap
+from snugly.guarding.own_memory import OwnMemory
+
+MIB = 1 << 20
+memory = OwnMemory()
+before = memory.look()
+"""
+
+
+def test_what_is_touched_is_held_and_what_is_only_reserved_is_data():
+    held_of("""\
+room = mmap.mmap(-1, 64 * MIB, flags=mmap.MAP_PRIVATE)
+reserved = memory.look()
+assert reserved.data - before.data >= 63 * MIB
+assert reserved.held - before.held < 8 * MIB
+for place in range(0, 64 * MIB, mmap.PAGESIZE):
+    room[place] = 1
+assert memory.look().held - before.held > 56 * MIB
+print("well")
+""")
 
 
 def test_shared_memory_is_held_as_well():
-    import mmap
-
-    memory = OwnMemory()
-    before = memory.look().held
-    with mmap.mmap(-1, 64 * MIB) as room:
-        room.write(b"1" * 64 * MIB)
-        assert memory.look().held - before > 56 * MIB
-    memory.close()
+    held_of("""\
+with mmap.mmap(-1, 64 * MIB) as room:
+    room.write(b"1" * 64 * MIB)
+    assert memory.look().held - before.held > 56 * MIB
+print("well")
+""")
 
 
 def test_files_on_a_disk_are_no_shared_memory(tmp_path):
@@ -167,3 +185,44 @@ def test_what_a_librarys_functions_held_is_let_go_and_what_the_users_did_is_kept
     assert "library.py" in told
     assert "in work" in told
     let_go(None, None)
+
+
+LATE = """\
+import resource, time, snugly
+from snugly.guarding.enclosure import ENCLOSURE
+
+def soft(): return resource.getrlimit(resource.RLIMIT_DATA)[0]
+def guarded():
+    with snugly.guard("400MiB"):
+        return soft()
+
+# GIVEN native code that raises the guard's limit when the guard has ended already
+late = guarded() + (1 << 20)
+resource.setrlimit(resource.RLIMIT_DATA, (late, -1))
+# WHEN a moment has passed THEN the process has its own limit again
+until = time.monotonic() + 10
+while soft() == late and time.monotonic() < until: time.sleep(0.01)
+assert soft() == -1, soft()
+# and the next guard does not take it for the process's own
+time.sleep(0.2)
+late = guarded() + (1 << 20)
+time.sleep(0.2)
+resource.setrlimit(resource.RLIMIT_DATA, (late, -1))
+guarded()
+assert soft() == -1, soft()
+# but a limit that the program has set itself stays
+time.sleep(0.2)
+resource.setrlimit(resource.RLIMIT_DATA, (3 << 30, -1))
+guarded()
+time.sleep(0.2)
+assert soft() == 3 << 30, soft()
+print("well")
+"""
+
+
+def test_a_limit_that_native_code_raises_too_late_does_not_stay():
+    done = subprocess.run(
+        [sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "well\n"

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +32,7 @@ _WAIT: Final = 0.1
 """Seconds for which memory must lie untouched before it is forgiven: 64 MiB take less to fill."""
 _NOTICED: Final = 1 << 20
 """A soft limit is set anew where it would change by so much."""
+_FREED: Final = 64 << 20
 
 
 @dataclass(slots=True, eq=False)
@@ -71,7 +73,7 @@ class Enclosure:
     blocks: list[Block] = field(default_factory=list)
     lock: Any = field(default_factory=threading.RLock)
     interrupters: dict[int, Callable[[], None]] = field(default_factory=dict)
-    """How to stop native calls that are under way, by a number of their own."""
+    """How to stop native calls that are under way, by the thread that makes them."""
     releasers: list[Callable[[], object]] = field(default_factory=list)
     """What gives memory back that libraries keep idle."""
     savers: dict[int, Callable[[], None]] = field(default_factory=dict)
@@ -85,10 +87,16 @@ class Enclosure:
     _lifted: int = 0
     _untouched: list[tuple[float, int]] = field(default_factory=list)
     _last_held: int = 0
+    _last_data: int = 0
     _calm_data: int = 0
     _memory: OwnMemory | None = None
     _before: _Limits | None = None
     _soft: int = 0
+    _restored: _Limits | None = None
+    """What the last guard set when it ended, …"""
+    _softs: deque[int] = field(default_factory=lambda: deque(maxlen=16))
+    _lent: deque[int] = field(default_factory=lambda: deque(maxlen=32))
+    """… and what held shortly before: its own limits, and what native code might raise them to."""
     _handler: NewHandler | None = None
 
     @property
@@ -119,6 +127,16 @@ class Enclosure:
         """What may still be held; negative above the limit."""
         return self.limit - self.look().held
 
+    def left(self, look: OwnLook) -> int:
+        """What may be asked for before somebody must look again: refused, or held above the limit.
+
+        Half of it, so that no less than half of what was seen is left until then.
+        """
+        room = self.limit - look.held
+        if self._before is None or self._soft == self._before.soft:  # it does not move with us
+            return room // 2
+        return min(room, self._soft - look.data) // 2
+
     def last_room(self) -> int:
         """The same as the watcher saw it last, at no cost."""
         return self.limit - self._last_held
@@ -136,6 +154,7 @@ class Enclosure:
             if not self.blocks:
                 keep_stacks()
                 self._memory = OwnMemory()
+                self.set_right()
                 soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
                 # A supervisor's limit moves: what it was is of no use, it sets it anew.
                 self._before = _Limits(hard if SUPERVISED in os.environ else soft, hard)
@@ -148,12 +167,13 @@ class Enclosure:
     def leave(self, block: Block) -> None:
         """Let it no longer hold; the process's own limits are back with the last one."""
         with self.lock:
-            if block not in self.blocks:
-                return
-            self.blocks.remove(block)
-            block.frame = None
             if block.raised is not None:
-                forget_raise(block.thread)
+                forget_raise(block.thread)  # first: it would strike in the midst of what follows
+            if block in self.blocks:
+                self.blocks.remove(block)
+            elif self.blocks or self._before is None:
+                return
+            block.frame = None
             if self.blocks:
                 self.adjust(self.look())
                 return
@@ -166,7 +186,7 @@ class Enclosure:
         with self.lock:
             if not self.blocks or self._before is None:
                 return
-            self._last_held = look.held
+            self._last_held, self._last_data = look.held, look.data
             for follow in self.followers:
                 follow(look)
             soft = policy.inside_limit(self._forgiven(look), self.limit)
@@ -183,9 +203,11 @@ class Enclosure:
             if self.rescue is not None:
                 lifted = max(soft, look.data + self.beyond(look))
                 self.rescue.allow(lifted, self._before.hard, soft)
+                self._lent.extend(self.rescue.allowed)
             if abs(soft - self._soft) < _NOTICED and not self._was_raised():
                 return
             self._soft = soft
+            self._softs.append(soft)
             self._set(soft)
             if self._handler is not None:
                 self._handler.follow(soft, self._before.hard, soft + policy.RESCUE)
@@ -195,6 +217,22 @@ class Enclosure:
         first = self.blocks[0]
         offered = max(first.offered - max(look.held - first.held, 0), 0)
         return policy.beyond(self.limit, look.held, offered)
+
+    def forgive(self, look: OwnLook) -> None:
+        """What is not touched at this look is forgiven at once: it was given back by ourselves."""
+        with self.lock:
+            self._untouched.clear()
+            self.adjust(look)
+
+    def notice_freed(self) -> None:
+        """Let the limits follow at once where much was freed since the last look."""
+        memory = self._memory
+        try:
+            much = memory is not None and memory.data() < self._last_data - _FREED
+        except (OSError, ValueError, IndexError):
+            return  # the last guard ended in another thread, which closed the files
+        if much:
+            self.adjust(self.look())
 
     def lift(self) -> None:
         """Let native code have what is there: it crashes where scratch memory is refused it.
@@ -236,9 +274,11 @@ class Enclosure:
             write()
 
     def interrupt(self) -> None:
-        """Stop native calls that can be stopped."""
-        for stop in list(self.interrupters.values()):
-            stop()
+        """Stop native calls that can be stopped; what was stopped is not asked again."""
+        for thread in list(self.interrupters):
+            stop = self.interrupters.pop(thread, None)
+            if stop is not None:
+                stop()
 
     def forget(self) -> None:
         """In a forked child: the kernel's limit is inherited and stays, nobody looks any more."""
@@ -248,6 +288,23 @@ class Enclosure:
         self._memory = self._before = None
         if self._handler is not None:
             self._handler.remove()
+
+    def set_right(self) -> None:
+        """Set the process's own limit again where native code has raised ours too late.
+
+        It may be between its decision and the kernel when the last guard ends, and what it sets
+        then would stay. Only what it could have set is changed: another value is somebody else's.
+        """
+        import resource
+
+        with self.lock:
+            restored = self._restored
+            now = resource.getrlimit(resource.RLIMIT_DATA)[0]
+            if self.blocks or restored is None or now == restored.soft:
+                return
+            is_raised = any(soft <= now <= soft + policy.RESCUE for soft in self._softs)
+            if is_raised or now in self._lent:
+                resource.setrlimit(resource.RLIMIT_DATA, (restored.soft, restored.hard))
 
     def _was_raised(self) -> bool:
         import resource
@@ -272,6 +329,7 @@ class Enclosure:
             if self.rescue is not None:  # one that is under way may still set it
                 self.rescue.allow(self._before.soft, self._before.hard, self._before.soft)
             resource.setrlimit(resource.RLIMIT_DATA, (self._before.soft, self._before.hard))
+            self._restored = self._before
         if self._memory is not None:
             self._memory.close()
         self._memory = self._before = None

@@ -26,9 +26,13 @@ FREE_PART: Final = 20
 """Freeing may take a twentieth of the time: with millions of objects it takes a second."""
 RAISE_EVERY: Final = 3.0
 """Seconds in which an exception may do its work before it is raised again."""
-LONGEST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 0.25
+"""Waking up takes some 200 µs of one core, so nobody looks more often than can be needed."""
 SHORTEST_PAUSE: Final = 0.002
 """Private memory is refused without us, so a guard inside need not look every millisecond."""
+
+AFTERWARDS: Final = 0.05
+"""Seconds in which native code that was about to set a limit has set it."""
 
 
 class Watcher:
@@ -63,6 +67,8 @@ class Watcher:
                 pause = self._look()
             except MemoryError:
                 gc.collect()  # ours was the request that found no room
+        time.sleep(AFTERWARDS)
+        self._enclosure.set_right()
 
     def _look(self) -> float:
         enclosure = self._enclosure
@@ -74,11 +80,11 @@ class Watcher:
             self._leave_ended()
             if not enclosure.active:
                 return LONGEST_PAUSE
-            blocks, limit = list(enclosure.blocks), enclosure.limit
+            blocks, limit, left = list(enclosure.blocks), enclosure.limit, enclosure.left(look)
         if look.held > policy.pressure_at(limit):
             for block in blocks:
                 self._attend(block, look.held)
-        return min(max(policy.pause(limit, look.held), SHORTEST_PAUSE), LONGEST_PAUSE)
+        return min(max(left / policy.FASTEST_GROWTH, SHORTEST_PAUSE), LONGEST_PAUSE)
 
     def _leave_ended(self) -> None:
         """Leave blocks whose exception struck while they were left, before their end was noted."""
@@ -95,7 +101,10 @@ class Watcher:
             self._free(block, held)
             took = time.monotonic() - now
             block.free_next = time.monotonic() + max(FREE_EVERY, FREE_PART * took)
-            held = self._enclosure.look().held
+            with self._enclosure.lock:
+                if not self._enclosure.active:
+                    return  # it ended meanwhile, and nothing can be read any more
+                held = self._enclosure.look().held
             stage = policy.stage(block.limit, held)
         if stage != "calm" and not block.asked and block.on_pressure is not None:
             block.asked = True

@@ -155,7 +155,7 @@ class guard(ContextDecorator):  # noqa: N801 - the public contract's name, used 
         """What is held, if the limit is more."""
         held = ENCLOSURE.look().held
         if held > pressure_at(int(self.limit)):
-            _free()
+            free_unused()
             held = ENCLOSURE.look().held
         if held > self.limit:
             raise MemoryLimitExceeded(
@@ -193,8 +193,8 @@ class guard(ContextDecorator):  # noqa: N801 - the public contract's name, used 
             function(Pressure(Size(ENCLOSURE.look().held), self.limit))
 
 
-def _free() -> None:
-    """Free what nobody needs, and give it back to the system."""
+def free_unused() -> None:
+    """Free what nobody needs, and give it back to the system; TensorFlow's too, outside a guard."""
     gc.collect()
     allocator = find_tensor_allocator() if is_ready() and not ENCLOSURE.active else None
     if allocator is not None:

@@ -53,6 +53,31 @@ def release_idle_memory(allocator: TensorAllocator | None = None) -> list[Any]:
         return []
 
 
+def keep_all_but(pieces: list[Any], allowed: int) -> list[Any]:
+    """Let go of pieces until so many bytes are idle again, and no more; those that are kept.
+
+    Of the last one only a part is let go, where the allocator can split it. What is missing would
+    be taken from the system anew, guard after guard, and no address space is ever given back. The
+    list is emptied, for what lies in it lives on.
+    """
+    tensorflow: Any = import_module("tensorflow")
+    kept: list[Any] = []
+    freed: list[Any] = []
+    left = allowed
+    while pieces:
+        piece = pieces.pop(0)
+        size = int(piece.shape[0])
+        (freed if size <= left else kept).append(piece)
+        left -= size if size <= left else 0
+    piece = None  # or it would live on in this name
+    if left >= SMALLEST and kept:
+        size = int(kept.pop().shape[0])
+        with tensorflow.device(_CPU):  # before the others, among which it would find room
+            rest = _empty(tensorflow, size - left) if size - left >= SMALLEST else None
+        kept += [] if rest is None else [rest]
+    return kept
+
+
 def _release(idle: int, *, is_closed: bool) -> list[Any]:
     tensorflow: Any = import_module("tensorflow")
     kept: list[Any] = []

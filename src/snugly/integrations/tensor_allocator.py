@@ -78,16 +78,20 @@ class TensorAllocator:
         return max(int(self._limit[0]) - int(self._pool[0]), 0)
 
     def allow(self, pool: int) -> None:
-        """Let it take so much from the system in all, and no more; what it has stays."""
-        self._limit[0] = min(max(pool, self.pool), self._before)
+        """Let it take so much from the system in all, and no more; what it has stays.
+
+        Never less than it has: it takes the difference for a number without a sign, and would know
+        no limit at all.
+        """
+        self._limit[0] = max(min(pool, self._before), self.pool)
 
     def refuse_at_once(self) -> None:
         """Let it refuse without waiting for others to free."""
         self._retries.value = 0
 
     def restore(self) -> None:
-        """Its own limit and its wait."""
-        self._limit[0] = self._before
+        """Its own limit and its wait; not below what it has, as above."""
+        self._limit[0] = max(self._before, self.pool)
         self._retries.value = 1
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from snugly.guarding.enclosure import ENCLOSURE
-from snugly.integrations.idle_memory import release_idle_memory
+from snugly.integrations.idle_memory import keep_all_but, release_idle_memory
 from snugly.integrations.tensor_allocator import find_tensor_allocator
 from snugly.integrations.tensor_refusals import peak_bytes
 from snugly.recording.allocator import is_started
@@ -55,21 +55,17 @@ class TensorLimit:
 
     def _begin(self, allocator: TensorAllocator) -> None:
         allocator.refuse_at_once()
-        if allocator.idle > _MUCH:
-            self._plugs = release_idle_memory(allocator)
+        pieces = release_idle_memory(allocator) if allocator.idle > _MUCH else []
         look, limit = ENCLOSURE.look(), ENCLOSURE.limit
         allowed = max(limit - look.held - ENCLOSURE.beside_tensors(), 0)
-        open_again, kept = 0, []
-        for piece in self._plugs:
-            size = int(piece.shape[0])
-            if open_again + size <= allowed:
-                open_again += size
-            else:
-                kept.append(piece)
-        self._plugs = kept
-        piece = None  # the last of them lives on in this name
+        open_again, pieces_given_back = 0, bool(pieces)
+        if pieces:
+            self._plugs = keep_all_but(pieces, allowed)
+            open_again = allocator.idle
         self._top = allocator.pool + max(allowed - open_again, 0)
         self._beside = look.data - allocator.pool
+        if pieces_given_back:
+            ENCLOSURE.forgive(look)
         self.follow(look)
 
     def follow(self, look: OwnLook) -> None:

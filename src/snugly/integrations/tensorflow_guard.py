@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from snugly.guarding.enclosure import ENCLOSURE
 from snugly.integrations.function_uses import ALWAYS_LEFT, LOOK_EVERY, SAFETY, FunctionUses
+from snugly.integrations.graph_calls import GraphCalls
 from snugly.integrations.idle_memory import release_idle_memory
 from snugly.integrations.onednn import Switch, find_switch
 from snugly.integrations.operation_needs import (
@@ -27,7 +28,6 @@ from snugly.integrations.pipeline_needs import pipeline_needs
 from snugly.integrations.tensor_limit import TensorLimit
 from snugly.integrations.tensor_refusals import (
     bytes_in_use,
-    raise_interrupted,
     raise_refused,
     refuse,
     refuse_text,
@@ -45,10 +45,8 @@ if TYPE_CHECKING:
 
 _SMALL: Final = 1 << 20
 _SMALL_ARRAY: Final = 1 << 16
-_MARK: Final = 77
-"""ConfigProto.placement_period, which nothing reads in this mode: a function that is called with
-another configuration is prepared a second time, and both stay."""
 _EXHAUSTED: Final = 8  # tensorflow::error::RESOURCE_EXHAUSTED
+_REGISTRY: Final = "tensorflow.python.framework.op_def_registry"
 _NEXT: Final = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
 _TYPES: Final = "output_types"
 _PLAIN: Final = "fiubc"  # kinds of numbers, in NumPy's letters
@@ -69,7 +67,7 @@ class TensorFlowGuard:
     _unchecked: UncheckedMemory = field(default_factory=UncheckedMemory)
     _fed_by_python: bool = False
     """Python code has given elements to an input pipeline, or results to a graph."""
-    _options: dict[bytes, Any] = field(default_factory=dict)
+    _calls: GraphCalls | None = None
     _handlers: dict[str, Callable[[tuple[Any, ...]], None] | None] = field(default_factory=dict)
 
     def prepare(self) -> None:
@@ -82,6 +80,8 @@ class TensorFlowGuard:
         if self._parts is not None or not (importing or is_ready()):
             return
         parts = self._parts = find_parts()
+        if self._calls is None:  # kept: its options name functions that are prepared already
+            self._calls = GraphCalls(parts)
         self._switch = find_switch()
         if "GPU:0" in device_names():
             self._switch = None  # what runs on a card does not use oneDNN
@@ -121,6 +121,8 @@ class TensorFlowGuard:
         ENCLOSURE.followers.remove(self._tensors.follow)
         self._unchecked.end(ENCLOSURE)
         self._tensors.end()
+        if self._calls is not None:
+            self._calls.end()
         self._parts = None
         if self.careful and self._switch is not None:
             self._switch.on()
@@ -159,11 +161,25 @@ class TensorFlowGuard:
             try:
                 return original(*words) if words[1] not in special else self._special(words)
             except status as problem:
-                if getattr(problem, "code", None) == _EXHAUSTED:
+                if getattr(problem, "code", None) != _EXHAUSTED:
+                    raise
+                if not self._may_try_again(words[1]):
                     raise_refused(problem, exhausted=True)
-                raise
+                    raise
+            return execute(*words)
 
         return execute
+
+    def _may_try_again(self, name: str) -> bool:
+        """Whether tensors may have more by now, and the operation changes nothing but its results.
+
+        Their limit is as old as the watcher's last look; an array may have been freed since.
+        """
+        before = self._tensors.more()
+        if before is None or import_module(_REGISTRY).get(name).is_stateful:
+            return False
+        ENCLOSURE.adjust(ENCLOSURE.look())
+        return (self._tensors.more() or 0) > before + _SMALL
 
     def _special(self, words: tuple[Any, ...]) -> Any:
         """Operations that are run in another way than others."""
@@ -204,55 +220,49 @@ class TensorFlowGuard:
 
     # ------------------------------------------------------------------ graphs
 
-    def _make_call(self) -> Callable[..., Any]:  # noqa: C901 - one thing after the other
-        original, parts = self._originals["call"], self._parts
+    def _make_call(self) -> Callable[..., Any]:
+        original, parts, calls = self._originals["call"], self._parts, self._calls
         assert parts is not None
-        cancellation, execute = parts.cancellation, parts.execute
-        interrupters, tensors = ENCLOSURE.interrupters, self._tensors
+        assert calls is not None
+        own_context, run = parts.cancellation.context, calls.run
+        uses, tensors = self.uses, self._tensors
 
         def call_function(context: Any, name: bytes, inputs: Any, outputs: int) -> Any:
-            if cancellation.context() is not None:
+            if own_context() is not None:
                 return original(context, name, inputs, outputs)  # the user's own cancelling
             if tensors.allocator is None:
                 tensors.search()
-            use = self.uses.of(name, context)
+            ENCLOSURE.notice_freed()
+            use = uses.of(name, context)
             if use.starts_threads:
                 refuse_threads(name.decode())
-            size = use.size(inputs) if use.open_inputs and use.risky else 0
-            careful = self._must_be_careful(use, size)
-            lifted = use.risky and (careful or self.careful)
-            manager = cancellation.CancellationManager()
-            interrupters[id(manager)] = manager.start_cancel
-            before = bytes_in_use() if careful else 0
-            began = time.perf_counter()
-            try:
-                if careful and self._switch is not None:
-                    self._switch.off()
-                if lifted:
-                    ENCLOSURE.lift()
-                given = execute.execute_with_cancellation(
-                    name.decode(),
-                    num_outputs=outputs,
-                    inputs=inputs,
-                    attrs=self._attributes(context, careful=careful),
-                    ctx=context,
-                    cancellation_manager=manager,
-                )
-            except Exception as problem:
-                raise_refused(problem)
-                raise_interrupted(problem)
-                raise
-            finally:
-                del interrupters[id(manager)]
-                if lifted:
-                    ENCLOSURE.lower()
-                if careful and self._switch is not None and not self.careful:
-                    self._switch.on()
-            if careful:
-                use.note_careful(time.perf_counter() - began, tensors.needed(before), size)
-            return given or None
+            if not use.risky:
+                return run(context, name, inputs, outputs)
+            size = use.size(inputs) if use.open_inputs else 0
+            if self._must_be_careful(use, size):
+                return self._run_carefully((context, name, inputs, outputs), use, size)
+            if not self.careful:
+                return run(context, name, inputs, outputs)
+            return with_scratch(run, (context, name, inputs, outputs))
 
         return call_function
+
+    def _run_carefully(self, words: tuple[Any, ...], use: FunctionUse, size: int) -> Any:
+        """Run a graph without oneDNN, and note what it needed."""
+        calls = self._calls
+        assert calls is not None
+        before, began = bytes_in_use(), time.perf_counter()
+        ENCLOSURE.lift()
+        try:
+            if self._switch is not None:
+                self._switch.off()
+            given = calls.run(*words, careful=True)
+        finally:
+            ENCLOSURE.lower()
+            if self._switch is not None and not self.careful:
+                self._switch.on()
+        use.note_careful(time.perf_counter() - began, self._tensors.needed(before), size)
+        return given
 
     def _must_be_careful(self, use: FunctionUse, size: int) -> bool:
         if not use.risky or self._switch is None or self.careful:
@@ -268,23 +278,6 @@ class TensorFlowGuard:
         if ENCLOSURE.last_room() > SAFETY * use.wanted():
             return False
         return not use.fits(ENCLOSURE.room())
-
-    def _attributes(self, context: Any, *, careful: bool) -> tuple[Any, ...]:
-        options = context.function_call_options
-        if careful:
-            options = self._careful_options(options)
-        return tuple(word for pair in options.as_attrs().items() for word in pair)
-
-    def _careful_options(self, options: Any) -> Any:
-        key = options.config_proto_serialized
-        if key not in self._options:
-            settings = import_module("tensorflow.core.protobuf.config_pb2").ConfigProto
-            changed = settings.FromString(key)
-            changed.placement_period = _MARK
-            self._options[key] = type(options)(
-                executor_type=options.executor_type, config_proto=changed
-            )
-        return self._options[key]
 
     # ------------------------------------------------------------------ input pipelines
 
@@ -308,31 +301,22 @@ class TensorFlowGuard:
 
         One call may fill a buffer for minutes, and Python raises only when it returns.
         """
-        parts = self._parts
+        parts, calls = self._parts, self._calls
         assert parts is not None
+        assert calls is not None
         types, shapes = words[5], words[7]
-        manager = parts.cancellation.CancellationManager()
-        ENCLOSURE.interrupters[id(manager)] = manager.start_cancel
-        try:
-            return parts.execute.execute_with_cancellation(
-                words[1],
-                num_outputs=len(types),
-                inputs=[words[3]],
-                attrs=(
-                    _TYPES,
-                    [parts.execute.make_type(kind, _TYPES) for kind in types],
-                    words[6],
-                    [parts.execute.make_shape(shape, words[6]) for shape in shapes],
-                ),
-                ctx=words[0],
-                cancellation_manager=manager,
-            )
-        except Exception as problem:
-            raise_refused(problem)
-            raise_interrupted(problem)
-            raise
-        finally:
-            del ENCLOSURE.interrupters[id(manager)]
+        return calls.execute(
+            words[1],
+            len(types),
+            [words[3]],
+            (
+                _TYPES,
+                [parts.execute.make_type(kind, _TYPES) for kind in types],
+                words[6],
+                [parts.execute.make_shape(shape, words[6]) for shape in shapes],
+            ),
+            words[0],
+        )
 
     # ------------------------------------------------------------------ arrays
 
