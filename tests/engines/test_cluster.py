@@ -2,6 +2,8 @@
 
 import operator
 import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -68,6 +70,32 @@ def test_what_is_provided_lies_ready_in_every_worker_until_it_is_withdrawn(engin
         each.withdraw("snugly-test")
         with pytest.raises(KeyError):
             each.everywhere(provided.get, "snugly-test")
+
+
+def ready_names():
+    return sorted(provided._ready)
+
+
+def test_what_a_killed_client_provided_is_withdrawn_by_the_next(engine, cluster):
+    # GIVEN a client that was killed while something of its own lay ready in the workers
+    program = (
+        "import os, signal, sys, snugly\n"
+        "engine = snugly.engines.dask(sys.argv[1])\n"
+        "engine.provide('left', bytes(1000))\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", program, cluster.scheduler_address], check=False)
+    engine.provide("ours", 1)
+    assert set(map(tuple, engine.everywhere(ready_names).values())) == {("left", "ours")}
+    # WHEN another one asks for workers THEN it is gone, and nothing else
+    for _ in range(100):  # the scheduler may not have noticed yet
+        engine.workers()
+        names = set(map(tuple, engine.everywhere(ready_names).values()))
+        if names == {("ours",)}:
+            break
+        time.sleep(0.1)
+    engine.withdraw("ours")
+    assert names == {("ours",)}
 
 
 def test_everywhere_means_once_in_each_process(engine):

@@ -1,8 +1,11 @@
 """From a client or an address to an engine, and what is said where that fails."""
 
+import contextlib
 import socket
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 from distributed import Client
@@ -31,6 +34,39 @@ def test_something_that_listens_but_is_no_scheduler_is_refused():
         mute.bind(("127.0.0.1", 0))
         mute.listen()
         assert refusal(f"tcp://127.0.0.1:{mute.getsockname()[1]}").code == "SNG580"
+
+
+def test_a_greeting_of_another_protocol_is_told_as_such():
+    def greet(listening):
+        with contextlib.suppress(OSError), listening.accept()[0] as caller:
+            caller.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with socket.socket() as web:
+        web.bind(("127.0.0.1", 0))
+        web.listen()
+        threading.Thread(target=greet, args=(web,), daemon=True).start()
+        error = refusal(f"tcp://127.0.0.1:{web.getsockname()[1]}")
+    assert error.code == "SNG580"
+    assert "no Dask scheduler" in error.hint
+
+
+def test_a_name_that_no_server_resolves_is_not_waited_for(monkeypatch):
+    # GIVEN a system that asks for a name for longer than anybody wants to wait
+    asking = threading.Event()
+
+    def ask(*_, **__):
+        asking.wait(20)
+        raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+
+    monkeypatch.setattr(socket, "getaddrinfo", ask)
+    begun = time.monotonic()
+    # WHEN an engine is asked for THEN it is refused in time
+    try:
+        error = refusal("tcp://scheduler.example:8786")
+        assert time.monotonic() - begun < 5
+    finally:
+        asking.set()
+    assert "name" in error.hint
 
 
 def test_an_unknown_protocol_is_refused():

@@ -87,6 +87,68 @@ def test_files_and_dask_arrays_are_read_by_the_workers(engine, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "a.zarr"]
 
 
+def test_a_dask_array_that_is_not_what_it_says_is_refused(engine, tmp_path):
+    # GIVEN chunks of another shape, or another type, than the array says of them
+    honest = dask_array.from_array(matrices.random_matrix(SIZE), chunks=500)
+    short = honest.map_blocks(lambda chunk: chunk[:3], dtype="float64", chunks=honest.chunks)
+    complex_ = honest.map_blocks(lambda chunk: 1j * chunk, dtype="float64")
+    # WHEN its determinant is asked for THEN zeros and real parts do not take their place
+    for array, code in ((short, "SNG501"), (complex_, "SNG502")):
+        with pytest.raises(InputError, match="says that its chunk") as caught:
+            snugly.linalg.slogdet(array, scratch=tmp_path, engine=engine)
+        assert caught.value.code == code
+    assert not list(tmp_path.iterdir())
+
+
+def test_chunks_that_no_worker_can_hold_are_refused_before_they_are_computed(engine):
+    lazy = dask_array.random.default_rng(1).standard_normal((15_000, 15_000), chunks=-1)
+    with pytest.raises(InputError, match=r"chunk of 1\.7 GiB") as caught:
+        snugly.linalg.slogdet(lazy, engine=engine)
+    assert caught.value.code == "SNG584"
+    assert "rechunk" in caught.value.hint
+
+
+def test_what_kills_workers_while_a_dask_array_is_computed_ends_the_call(tmp_path):
+    # GIVEN chunks that take their worker down
+    lazy = dask_array.ones((SIZE, SIZE), chunks=SIZE).map_blocks(die, dtype="float64")
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        pytest.raises(InputError, match="while they computed the Dask array") as caught,
+    ):
+        # WHEN a determinant waits for them THEN it does not wait for ever
+        snugly.linalg.slogdet(
+            lazy, scratch=tmp_path, engine=snugly.engines.dask(client, patience=5)
+        )
+    assert caught.value.code in {"SNG581", "SNG585"}
+    assert not list(tmp_path.iterdir())
+
+
+def die(chunk):
+    if chunk.size > 1:  # Dask looks at the type with an empty one
+        os.kill(os.getpid(), signal.SIGKILL)
+    return chunk
+
+
+def leave_a_panel():
+    chains._kept.append(chains._Panel("/gone", 0, np.empty(1), []))
+
+
+def held_panels():
+    return len(chains._kept)
+
+
+def test_what_a_killed_call_kept_in_workers_is_freed_for_the_next(engine):
+    # GIVEN panels that nobody freed
+    engine.everywhere(leave_a_panel)
+    assert set(engine.everywhere(held_panels).values()) == {1}
+    # WHEN room is counted THEN they are not in it
+    engine.everywhere(on_cluster._ready)
+    assert set(engine.everywhere(held_panels).values()) == {0}
+
+
 def test_a_matrix_is_named_by_its_own_place_where_it_is_not_finite(engine, tmp_path):
     matrix = matrices.random_matrix(SIZE)
     matrix[700, 11] = np.nan

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from distributed import Client, LocalCluster, get_task_stream
 
 import snugly
 from snugly.errors import InputError, MemoryLimitExceeded
-from snugly.jacobians import on_workers, shipping
+from snugly.jacobians import JacobianWarning, on_workers, shipping
 
 sys.path.insert(0, str(Path(__file__).parent))
 import programs
@@ -71,7 +72,7 @@ def test_workers_write_into_one_store(engine, tmp_path, name, suffix):
 
 def test_structures_stay_as_they_are(engine):
     x = {"a": programs.numbers(4), "b": programs.numbers(4, seed=9)}
-    with pytest.warns(snugly.jacobians.JacobianWarning, match="no path"):
+    with pytest.warns(JacobianWarning, match="no path"):
         found = snugly.jacobian(programs.named, x, engine=engine)
     assert set(found) == {"product", "sum"}
     assert_same(found["product"]["b"].compute(), np.diag(x["a"].numpy()))
@@ -193,6 +194,40 @@ def test_a_killed_client_is_followed_by_one_that_goes_on(engine, cluster, tmp_pa
     assert 0.4 < shares[0] < 1
     assert_same(found, snugly.jacobian(programs.mixing, BATCH))
     assert not path.with_name("j.npy.progress").exists()
+
+
+def test_workers_with_less_memory_go_on_where_others_stopped(engine, tmp_path, monkeypatch):
+    # GIVEN a call that was stopped half way
+    path, shares = tmp_path / "j.npy", []
+
+    def stop(share):
+        if share > 0.4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        snugly.jacobian(programs.mixing, BATCH, out=path, engine=engine, progress=stop)
+    # WHEN the next one has a plan that makes activations again, in smaller chunks
+    matrix = sys.modules["snugly.jacobians.matrix"]
+    settle = matrix.settle
+
+    def tighter(*arguments):
+        plan = settle(*arguments)
+        (portion,) = plan.portions
+        return replace(plan, segments=3, chunk=1, portions=(replace(portion, chunk=1),))
+
+    monkeypatch.setattr(matrix, "settle", tighter)
+    found = snugly.jacobian(programs.mixing, BATCH, out=path, engine=engine, progress=shares.append)
+    # THEN it goes on, and the whole is right
+    assert 0.4 < shares[0] < 1
+    monkeypatch.undo()
+    assert_same(found, snugly.jacobian(programs.mixing, BATCH))
+
+
+def test_warnings_point_at_the_line_that_asked(engine, tmp_path):
+    for options in ({}, {"engine": engine}, {"engine": engine, "out": tmp_path / "j.npy"}):
+        with pytest.warns(JacobianWarning, match="SNG522") as caught:
+            snugly.jacobian(lambda _: tf.ones(2), BATCH, **options)
+        assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_another_function_does_not_go_on_where_one_stopped(engine, tmp_path):

@@ -14,7 +14,9 @@ import tensorflow as tf
 from tests.jacobians.reference import by_rows
 
 import snugly
+from snugly.jacobians.known import known
 from snugly.jacobians.stores import NpyStore
+from snugly.jacobians.streaming import fingerprint_of
 
 pytestmark = pytest.mark.tensorflow
 WEIGHTS = tf.Variable(np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32))
@@ -148,3 +150,34 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
     expected = ((1 - np.tanh(x @ weights) ** 2) * weights).T
     np.testing.assert_allclose(np.load(out).reshape(60, 40), expected, rtol=1e-4, atol=1e-6)
     assert not journal.exists()
+
+
+def test_a_function_is_known_again_whatever_order_its_variables_have():
+    # GIVEN a function of several variables, of which TensorFlow keeps a set: its order is another
+    # one in each process
+    weights = [tf.Variable(tf.fill((4, 4), float(number))) for number in range(6)]
+
+    def layers(x):
+        for weight in weights:
+            x = tf.tanh(x @ weight)
+        return x
+
+    x = tf.ones((1, 4))
+    about, plan = known(layers, x, None), snugly.jacobians.plan(layers, x)
+
+    def fingerprint():
+        return fingerprint_of(about.subject, plan, [x], None)
+
+    first, graph = fingerprint(), about.subject.concrete.graph
+    # WHEN that order is another THEN a killed run goes on
+    graph.variables = tuple(reversed(graph.variables))
+    assert fingerprint() == first
+    # WHEN two of them have changed places, or one is another, THEN it does not
+    weights[1].assign(tf.fill((4, 4), 2.0))
+    weights[2].assign(tf.fill((4, 4), 1.0))
+    assert fingerprint() != first
+    weights[1].assign(tf.fill((4, 4), 1.0))
+    weights[2].assign(tf.fill((4, 4), 2.0))
+    assert fingerprint() == first
+    weights[5].assign(tf.zeros((4, 4)))
+    assert fingerprint() != first

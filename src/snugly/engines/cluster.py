@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -21,6 +22,8 @@ _GLANCE: Final = 0.01
 """Seconds between two looks at what has ended."""
 _BETWEEN_LOOKS: Final = 1.0
 """Seconds between two looks at the workers."""
+_PROVIDED: Final = "snugly-provided-"
+_BY: Final = "-by-"
 
 
 class DaskEngine:
@@ -59,6 +62,7 @@ class DaskEngine:
             InputError: There are none, or some lack a package or have another version of it.
         """
         self._wait_for_one()
+        self._clear_up()
         found = self._information()
         # Asked once of each: a worker keeps its packages, and another one has another address.
         if not found.keys() <= self._fit[tensorflow]:
@@ -116,14 +120,56 @@ class DaskEngine:
         finally:
             run.cancel()
 
+    def result_of(self, future: Any) -> Any:
+        """The result of what Dask computes by itself, refused as tasks are where workers die.
+
+        Raises:
+            InputError: As for `run`.
+        """
+        alone_since: float | None = None
+        looked = time.monotonic()
+        try:
+            while not future.done():
+                if time.monotonic() - looked >= _BETWEEN_LOOKS:
+                    alone_since = self._patience_left(alone_since, self._information())
+                    looked = time.monotonic()
+                time.sleep(_GLANCE)
+            return self._result(future)
+        finally:
+            if not future.done():
+                future.cancel()
+
     def provide(self, name: str, content: Any) -> None:
         """Have something lie ready for tasks, in every worker that is or will be."""
-        self.client.register_plugin(_Provision(name, content), name=name)
+        self.client.register_plugin(_Provision(name, content), name=self._owned(name))
 
     def withdraw(self, name: str) -> None:
         """What was provided is not needed any more."""
         if self.client.status == "running":
-            self.client.unregister_worker_plugin(name)
+            self.client.unregister_worker_plugin(self._owned(name))
+
+    def _owned(self, name: str) -> str:
+        """The name by which the scheduler knows what is provided: it says who needs it."""
+        return f"{_PROVIDED}{name}{_BY}{self.client.id}"
+
+    def _clear_up(self) -> None:
+        """Withdraw what clients provided that were killed since: programs, with all their weights.
+
+        Where the scheduler lets nobody ask it, what they left stays until the workers end.
+        """
+        ours, by = _PROVIDED, _BY
+
+        # Sent as code, because a scheduler need not have Snugly.
+        def left_behind(dask_scheduler: Any) -> list[str]:
+            return [
+                name
+                for name in dask_scheduler.worker_plugins
+                if name.startswith(ours) and name.rpartition(by)[2] not in dask_scheduler.clients
+            ]
+
+        with contextlib.suppress(Exception):  # another client may be clearing up as well
+            for name in self.client.run_on_scheduler(left_behind):
+                self.client.unregister_worker_plugin(name)
 
     def _result(self, future: Any) -> Any:
         try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from snugly.errors import InputError, MissingDependencyError
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 _PATIENCE: Final = 2
 """Seconds an address has to answer."""
+_LATER: Final = 0.5
+"""Seconds by which the answer may come later here than where it was waited for."""
 
 
 def dask(client_or_address: Any, *, patience: float = 30.0) -> DaskEngine:
@@ -88,7 +91,25 @@ def _knock(address: str) -> None:
         comm = await asyncio.wait_for(connect(address, timeout=_PATIENCE), _PATIENCE)
         await comm.close()
 
-    if not address.startswith("inproc://"):  # those live in this process's own loop
-        # In a thread: a notebook has a loop running in this one.
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(asyncio.run, greet()).result()
+    def knock() -> None:
+        try:
+            asyncio.run(greet())
+        except BaseException as error:  # noqa: BLE001 - raised again where somebody waits for it
+            answers.put(error)
+        else:
+            answers.put(None)
+
+    if address.startswith("inproc://"):
+        return  # those live in this process's own loop
+    answers: SimpleQueue[BaseException | None] = SimpleQueue()
+    # In a thread: a notebook has a loop running in this one. Nobody waits for its end, because a
+    # name that no server resolves holds it for as long as the system asks for the name.
+    threading.Thread(target=knock, name="snugly-knock", daemon=True).start()
+    try:
+        fault = answers.get(timeout=_PATIENCE + _LATER)
+    except Empty:
+        raise TimeoutError("the name of the machine was not found in time") from None
+    if isinstance(fault, MemoryError):  # a greeting of another protocol, read as a length
+        raise ConnectionError("what answers there is no Dask scheduler") from fault
+    if fault is not None:
+        raise fault

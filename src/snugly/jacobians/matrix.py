@@ -218,7 +218,7 @@ def _finished(result: Any, plan: Plan, suspect: bool) -> Any:
         plan = plan.noting(*_not_finite([result]))
     elif suspect:
         plan = plan.noting("SNG526: some entry is not finite")
-    _say(plan)
+    _say(plan, above=4)
     _attach(result, plan)
     return result
 
@@ -298,9 +298,10 @@ def _not_finite(arrays: Sequence[np.ndarray]) -> list[str]:
     return []
 
 
-def _say(plan: Plan) -> None:
+def _say(plan: Plan, above: int = 3) -> None:
+    """Warn of the notes at the line that called `jacobian`, so many calls above this one."""
     for note in plan.notes:
-        warnings.warn(note, JacobianWarning, stacklevel=4)
+        warnings.warn(note, JacobianWarning, stacklevel=above + 1)
 
 
 def _attach(result: Any, plan: Plan) -> None:

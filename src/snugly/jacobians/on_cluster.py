@@ -121,7 +121,9 @@ class Crew:
             f"{worker.name} has {offered}, which leaves {self.budget} for work: one block of this"
             f" Jacobian takes {Size(least)}",
             code="SNG584",
-            hint=f"start workers with --memory-limit {int(limit)} ({limit}), or more",
+            hint=f"start workers with --memory-limit {int(limit)} ({limit}), or more; or have them"
+            " begin anew with `client.restart()`, if they have worked before: TensorFlow keeps"
+            " some of what it once took",
         )
 
 
@@ -148,7 +150,10 @@ def stream_on(  # noqa: PLR0913 - what a computation is made of
     lengths = [
         lines_of_a_piece(portion, plan, len(crew.workers), store.grain) for portion in plan.portions
     ]
-    fingerprint = fingerprint_of(about.subject, replace(plan, chunk=0), leaves, narrow)
+    # Workers with more memory, or less, go on where others stopped: how many lines at a time, and
+    # which activations are made again, are no part of what must be the same.
+    unplanned = replace(plan, chunk=0, segments=0)
+    fingerprint = fingerprint_of(about.subject, unplanned, leaves, narrow)
     parcel = pack_parcel(crew, about, plan, leaves, lengths, whole=whole, narrow=narrow)
     done = store.begin_in_pieces(fingerprint, overwrite=overwrite)
     pieces = cut(plan, lengths)

@@ -112,6 +112,7 @@ def ready(threads: int, roomy: int) -> tuple[int, int]:
 
     _limit(threads)
     _warm_up()
+    _let_go()
     heap.give_back_unused()  # what earlier work left in the C library's hands can be used again
     if _programs and resident_bytes() > roomy:
         _programs.clear()
@@ -160,6 +161,20 @@ def forget(name: str) -> None:
         if any(package.digest not in _programs for package in packages):
             gc.collect()  # programs of TensorFlow refer to themselves
         heap.stop_reusing()
+
+
+def _let_go() -> None:
+    """Free the weights of the last program, unless it is at work: the next one puts its own there.
+
+    They stay after a lazy Jacobian, which opens them again when it is asked once more, and after a
+    call whose process was killed.
+    """
+    if _running and _one_at_a_time.acquire(blocking=False):
+        try:
+            _running.clear()
+            gc.collect()  # programs of TensorFlow refer to themselves
+        finally:
+            _one_at_a_time.release()
 
 
 def _limit(threads: int) -> None:

@@ -164,10 +164,18 @@ def fingerprint_of(subject: Subject, plan: Plan, leaves: Sequence[Any], narrow: 
             digest.update(operation.get_attr("value").SerializeToString(deterministic=True))
     for tensor in leaves:
         digest.update(np.ascontiguousarray(tensor.numpy()).tobytes())
-    for outer, _ in graph.captures:
-        if hasattr(outer, "numpy") and outer.dtype.is_numpy_compatible:
+    variables = {id(variable.handle): variable for variable in graph.variables}
+    # By where they come in: `graph.variables` has another order in each process.
+    for outer, place in sorted(graph.captures, key=lambda both: position[both[1].op.name]):
+        digest.update(repr(position[place.op.name]).encode())
+        if id(outer) in variables:
+            digest.update(array_of(variables.pop(id(outer)).read_value()).tobytes())
+        elif hasattr(outer, "numpy") and outer.dtype.is_numpy_compatible:
             digest.update(np.ascontiguousarray(outer.numpy()).tobytes())
-    for variable in (*graph.variables, *(subject.variables or ())):
+    unplaced = [array_of(variable.read_value()).tobytes() for variable in variables.values()]
+    for numbers in sorted(hashlib.sha256(raw).digest() for raw in unplaced):
+        digest.update(numbers)
+    for variable in subject.variables or ():
         digest.update(array_of(variable.read_value()).tobytes())
     return digest.hexdigest()
 

@@ -150,6 +150,19 @@ def forget(folder: str) -> int:
     return peak_resident_bytes()
 
 
+def let_go() -> None:
+    """Free what a call kept here whose process was killed, unless a task is under way.
+
+    Another call's panel may go with it; its next task reads the columns anew.
+    """
+    if _one_at_a_time.acquire(blocking=False):
+        try:
+            _kept.clear()
+            _heads.clear()
+        finally:
+            _one_at_a_time.release()
+
+
 def save_scales(shelf: Shelf, scale: np.ndarray, exponents: np.ndarray | None) -> None:
     """Leave the scales of the rows for the workers."""
     nothing = np.empty(0, np.int64)

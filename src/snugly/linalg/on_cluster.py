@@ -85,9 +85,11 @@ def _crew(engine: Engine, settings: Settings) -> _Crew:
 
 def _ready() -> tuple[int, int]:
     """What this worker's process holds once it is ready, and what its machine has."""
-    from snugly.devices import host_memory
+    from snugly.devices import heap, host_memory
     from snugly.devices.process import resident_bytes
 
+    chains.let_go()
+    heap.give_back_unused()
     return resident_bytes(), int(host_memory().bytes)
 
 
