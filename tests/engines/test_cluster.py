@@ -72,11 +72,10 @@ def test_what_is_provided_lies_ready_in_every_worker_until_it_is_withdrawn(engin
             each.everywhere(provided.get, "snugly-test")
 
 
-def ready_names():
-    return sorted(provided._ready)
-
-
 def test_what_a_killed_client_provided_is_withdrawn_by_the_next(engine, cluster):
+    def ready_names():  # in here it is sent as code: workers cannot import tests
+        return sorted(provided._ready)
+
     # GIVEN a client that was killed while something of its own lay ready in the workers
     program = (
         "import os, signal, sys, snugly\n"

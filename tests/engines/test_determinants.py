@@ -132,15 +132,14 @@ def die(chunk):
     return chunk
 
 
-def leave_a_panel():
-    chains._kept.append(chains._Panel("/gone", 0, np.empty(1), []))
-
-
-def held_panels():
-    return len(chains._kept)
-
-
 def test_what_a_killed_call_kept_in_workers_is_freed_for_the_next(engine):
+    # In here they are sent as code: workers cannot import tests.
+    def leave_a_panel():
+        chains._kept.append(chains._Panel("/gone", 0, np.empty(1), []))
+
+    def held_panels():
+        return len(chains._kept)
+
     # GIVEN panels that nobody freed
     engine.everywhere(leave_a_panel)
     assert set(engine.everywhere(held_panels).values()) == {1}
