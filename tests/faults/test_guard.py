@@ -446,6 +446,8 @@ for _ in range(4):
     reserved.append(allocator.pool >> 20)
     # THEN what the limit was raised by is near what was asked for, and idle memory is used again
     assert int(allocator._limit[0]) >= allocator.pool
+    # and the next region is no larger than what is there: doubled for ever, its size runs over
+    assert 0 < int(allocator._region[0]) <= 2 * allocator.pool
 assert reserved[0] < 1000, reserved
 assert reserved[-1] - reserved[0] < 3 * 300, reserved
 print("well")

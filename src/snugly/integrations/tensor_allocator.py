@@ -5,7 +5,8 @@ refuses. A guard needs a limit that moves, and tensors must be refused before th
 is: kernels take scratch memory without looking whether they got it. So the object is found (through
 functions and a virtual table that TensorFlow exports), and told by its own figures whether it is
 what it should be: the bins of 256, 512, … bytes behind its limit, the options behind those, and the
-counts of bytes that TensorFlow itself reports. If one of them is not there, nothing is touched.
+counts of bytes that TensorFlow itself reports. If one of them is not there, nothing is touched. Nor
+is the size of the next region, where it is no power of two.
 Layout: xla/tsl/framework/bfc_allocator.h, TensorFlow 2.21.
 """
 
@@ -34,7 +35,8 @@ _OPTIONS: Final = b"\x01\x01\x00"  # allow_growth, allow_retry_on_failure, garba
 _POOL: Final = 10
 """Words from bytes_in_use to pool_bytes in tsl::AllocatorStats."""
 _LIMIT: Final = 3
-
+_REGION: Final = 2
+"""Words from the options to curr_region_allocation_bytes_."""
 
 _ATTEMPTS: Final = 5
 _found: Final[list[TensorAllocator]] = []
@@ -48,6 +50,7 @@ class TensorAllocator:
         self._limit = words.from_address(address + limit * _WORD)
         options = address + (limit + 1 + _BINS * _BIN_WORDS) * _WORD
         self._retries = ctypes.c_ubyte.from_address(options + 1)
+        self._region = words.from_address(options + _REGION * _WORD)
         self._in_use = words.from_address(address + in_use * _WORD)
         self._pool = words.from_address(address + (in_use + _POOL) * _WORD)
         self._before = int(self._limit[0])
@@ -84,6 +87,7 @@ class TensorAllocator:
         no limit at all.
         """
         self._limit[0] = max(min(pool, self._before), self.pool)
+        self._keep_region()
 
     def refuse_at_once(self) -> None:
         """Let it refuse without waiting for others to free."""
@@ -92,7 +96,18 @@ class TensorAllocator:
     def restore(self) -> None:
         """Its own limit and its wait; not below what it has, as above."""
         self._limit[0] = max(self._before, self.pool)
+        self._keep_region()
         self._retries.value = 1
+
+    def _keep_region(self) -> None:
+        """Let the next region be no larger than what is there already, as it would be without us.
+
+        Each region is twice the one before, however little of it there was room for. Of many small
+        ones the size would run over and be 0, which the allocator then doubles for ever.
+        """
+        size, natural = int(self._region[0]), 1 << self.pool.bit_length()
+        if not size & (size - 1) and not 0 < size <= natural:  # a power of two, or run over
+            self._region[0] = natural
 
 
 def find_tensor_allocator() -> TensorAllocator | None:
