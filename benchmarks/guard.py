@@ -3,10 +3,11 @@
     python benchmarks/guard.py
 
 Each figure is taken in a child process of its own. Steps with and without a guard are interleaved,
-once the guard knows what they need. The fastest of many is compared; on a busy machine that is
-uncertain by a percent or more. So the processor time that the guard takes itself is measured too:
-in the calling thread (the median of differences between neighbouring rounds) and in the watcher's,
-a step; `own_percent` is the sum of both, of the fastest step without a guard.
+once the guard knows what they need.
+`paired_percent` is the median, over the rounds, of how much slower the middle step of a round is
+with a guard than the middle one of its neighbour without; `fastest_percent` compares the fastest of
+all. On a busy machine both are uncertain by a percent or more. What the watcher's thread takes of a
+processor is measured beside it.
 """
 
 from __future__ import annotations
@@ -78,9 +79,9 @@ from snugly.integrations.guard import _TENSORFLOW
 def steps(count):
     taken = []
     for _ in range(count):
-        began, ran = time.perf_counter(), time.thread_time()
+        began = time.perf_counter()
         model.train_on_batch(x, y)
-        taken.append((time.perf_counter() - began, time.thread_time() - ran))
+        taken.append(time.perf_counter() - began)
     return taken
 def watched():
     threads = [one.native_id for one in threading.enumerate() if one.name == NAME]
@@ -91,22 +92,27 @@ while warm < 40 and not all(use.is_known() for use in uses.values() if use.risky
     with snugly.guard("8GiB"): steps(50)  # until the needs of its function are known
     warm += 1
 sure = sum(use.careful_runs for use in uses.values() if use.risky)
-plain, guarded, own, watching = [], [], [], 0
-for _ in range(ROUNDS):
-    before = steps(40)
+plain, guarded, slower, watching = [], [], [], 0
+def beside():
+    global watching
     with snugly.guard("8GiB"):
         began = watched()
-        beside = steps(40)
+        taken = steps(20)
         watching += watched() - began
-    plain += before; guarded += beside
-    own.append(median(cpu for _, cpu in beside) - median(cpu for _, cpu in before))
-fastest, slowed = min(wall for wall, _ in plain), min(wall for wall, _ in guarded)
-hooks, look = median(own), watching / 1e9 / len(guarded)
+    return taken
+for number in range(ROUNDS):
+    if number % 2:
+        one, other = steps(20), beside()
+    else:
+        other, one = beside(), steps(20)
+    plain += one; guarded += other
+    slower.append(median(other) / median(one) - 1)
+fastest, slowed = min(plain), min(guarded)
 careful = sum(use.careful_runs for use in uses.values() if use.risky)
 print({"careful": careful - sure, "plain_ms": fastest * 1000, "guarded_ms": slowed * 1000,
        "fastest_percent": (slowed / fastest - 1) * 100,
-       "calling_thread_us": hooks * 1e6, "watcher_us": look * 1e6,
-       "own_percent": (hooks + look) / fastest * 100, "known_after": warm * 50})
+       "paired_percent": median(slower) * 100, "middle_ms": median(plain) * 1000,
+       "watcher_us": watching / 1e3 / len(guarded), "known_after": warm * 50})
 """
 
 
@@ -121,7 +127,7 @@ def child(program: str) -> dict[str, float]:
 def main() -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--steps", action="store_true", help="only the steps of training")
     words = parser.parse_args()
     if not words.steps:
