@@ -6,6 +6,7 @@ does with it is not, and so it is tried: four examples at once, and the same one
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from snugly.readers.dimensions import Dimensions
@@ -51,7 +52,7 @@ def loss_is_mean(
     except Exception:  # noqa: BLE001 - whatever code of the user's may raise
         return None
     mean = sum(parts) / len(parts)
-    if whole != whole or mean != mean:  # noqa: PLR0124 - not a number
+    if math.isnan(whole) or math.isnan(mean):
         return None
     return abs(whole - mean) <= _near(model) * max(map(abs, (whole, *parts)))
 
